@@ -1,0 +1,173 @@
+// src/schedule/hopper_forward.h: what one Hopper forward kernel is: its tile, shared memory and registers.
+//
+// Freestanding and constexpr; the one owner of these facts. The planner chooses and costs a
+// Specialisation, the CUDA host code compiles and launches it, and the kernel is written against it.
+// The kernel: one producer warpgroup copies Q, K and V to shared memory; each consumer warpgroup owns
+// 64 query rows, computes S = Q K^T and O += P V with wgmma, and keeps P and O in registers.
+#pragma once
+
+namespace tilewright::schedule {
+
+enum class HopperElement : int { bf16 = 0, f16 = 1 };
+
+/// Query rows and keys of a tile, and how many K and V tiles are in flight.
+struct HopperForwardTile {
+  int q_rows = 128;
+  int kv_rows = 128;
+  int stages = 2;
+};
+
+/// Everything that is compiled into a kernel. Lengths, strides, scale, windows, sinks, splits and grid
+/// are run-time arguments (kernels/attention/hopper_forward_params.h).
+struct HopperForwardSpecialisation {
+  HopperElement element = HopperElement::bf16;
+  int qk_dim = 128;  ///< of the products: the problem's, rounded up to a multiple of 16
+  int v_dim = 128;   ///< likewise
+  HopperForwardTile tile = {};
+  bool banded = false;         ///< causal or windowed: some keys inside the sequence are masked
+  bool softcap = false;
+  bool alibi = false;
+  bool copy_producer = false;  ///< plain loads instead of TMA: any stride, any alignment
+  bool f32_output = false;     ///< O is fp32 (also the partial results of a split), else `element`
+
+  friend constexpr bool operator==(const HopperForwardSpecialisation&,
+                                   const HopperForwardSpecialisation&) = default;
+};
+
+constexpr bool operator==(const HopperForwardTile& a, const HopperForwardTile& b) {
+  return a.q_rows == b.q_rows && a.kv_rows == b.kv_rows && a.stages == b.stages;
+}
+
+/// Calls visit(name, value) for every field, in declaration order, every value as int: for printing, cache
+/// keys and the generated header that hands the Specialisation to the kernel.
+template <typename Visit>
+constexpr void for_each_field(const HopperForwardSpecialisation& s, Visit&& visit) {
+  visit("element", static_cast<int>(s.element));
+  visit("qk_dim", s.qk_dim);
+  visit("v_dim", s.v_dim);
+  visit("q_rows", s.tile.q_rows);
+  visit("kv_rows", s.tile.kv_rows);
+  visit("stages", s.tile.stages);
+  visit("banded", static_cast<int>(s.banded));
+  visit("softcap", static_cast<int>(s.softcap));
+  visit("alibi", static_cast<int>(s.alibi));
+  visit("copy_producer", static_cast<int>(s.copy_producer));
+  visit("f32_output", static_cast<int>(s.f32_output));
+}
+
+/// The inverse: the same values in the same order, as the generated header writes them.
+constexpr HopperForwardSpecialisation hopper_forward_specialisation(
+    int element, int qk_dim, int v_dim, int q_rows, int kv_rows, int stages, int banded, int softcap,
+    int alibi, int copy_producer, int f32_output) {
+  return {static_cast<HopperElement>(element),
+          qk_dim,
+          v_dim,
+          {q_rows, kv_rows, stages},
+          banded != 0,
+          softcap != 0,
+          alibi != 0,
+          copy_producer != 0,
+          f32_output != 0};
+}
+
+// --- Threads ---
+
+inline constexpr int kWarpgroupThreads = 128;
+inline constexpr int kRowsPerConsumer = 64;  ///< wgmma's M
+
+constexpr int consumer_warpgroups(const HopperForwardSpecialisation& s) {
+  return s.tile.q_rows / kRowsPerConsumer;
+}
+
+constexpr int threads(const HopperForwardSpecialisation& s) {
+  return (consumer_warpgroups(s) + 1) * kWarpgroupThreads;
+}
+
+// --- Shared memory ---
+
+/// Tiles lie in panels of 64 elements (128 bytes, the widest swizzle); a partial panel is zero-filled.
+inline constexpr int kPanelElements = 64;
+inline constexpr int kPanelRowBytes = 128;
+
+constexpr int panels(int dim) { return (dim + kPanelElements - 1) / kPanelElements; }
+
+/// Bytes of shared memory by what they hold. Every tile starts on a multiple of 1024 (the swizzle's period).
+struct HopperForwardFootprint {
+  int q_bytes = 0;
+  int k_bytes = 0;  ///< all stages
+  int v_bytes = 0;  ///< all stages
+  int control_bytes = 0;  ///< mbarriers and the two work items
+  constexpr int total_bytes() const { return q_bytes + k_bytes + v_bytes + control_bytes; }
+};
+
+inline constexpr int kControlBytes = 512;
+
+constexpr HopperForwardFootprint footprint(const HopperForwardSpecialisation& s) {
+  const int k_row_bytes = panels(s.qk_dim) * kPanelRowBytes;
+  const int v_row_bytes = panels(s.v_dim) * kPanelRowBytes;
+  return {s.tile.q_rows * k_row_bytes, s.tile.stages * s.tile.kv_rows * k_row_bytes,
+          s.tile.stages * s.tile.kv_rows * v_row_bytes, kControlBytes};
+}
+
+// --- Registers ---
+
+/// Of a consumer thread: S in fp32, P in 16 bits beside it (S of the next tile is computed while P of this
+/// one is multiplied by V), and O in fp32.
+constexpr int accumulator_registers(const HopperForwardSpecialisation& s) {
+  return s.tile.kv_rows / 2 + s.tile.kv_rows / 4 + s.v_dim / 2;
+}
+
+/// What setmaxnreg gives each role; 65536 registers an SM, one block an SM.
+constexpr int consumer_register_limit(const HopperForwardSpecialisation& s) {
+  const int consumers = consumer_warpgroups(s);
+  if (consumers == 3) return 160;
+  return s.copy_producer ? 232 : 240;
+}
+
+constexpr int producer_register_limit(const HopperForwardSpecialisation& s) {
+  if (consumer_warpgroups(s) == 3) return 32;
+  return s.copy_producer ? 40 : 24;
+}
+
+/// Largest accumulator_registers that compile without a spill: addresses, row maxima and sums and the
+/// masks need the rest.
+constexpr int accumulator_register_limit(const HopperForwardSpecialisation& s) {
+  return consumer_warpgroups(s) == 3 ? 128 : 216;
+}
+
+// --- Legal and preferred tiles ---
+
+inline constexpr int kMaxHeadDim = 256;
+
+/// The shared memory and registers hold, and wgmma and TMA have the shapes.
+constexpr bool legal(const HopperForwardSpecialisation& s, int shared_bytes_per_block) {
+  const HopperForwardTile& t = s.tile;
+  const bool dims = s.qk_dim >= 16 && s.qk_dim <= kMaxHeadDim && s.qk_dim % 16 == 0 &&
+                    s.v_dim >= 16 && s.v_dim <= kMaxHeadDim && s.v_dim % 16 == 0;
+  const bool shape = (t.q_rows == 64 || t.q_rows == 128 || t.q_rows == 192) && t.kv_rows >= 16 &&
+                     t.kv_rows <= 256 && t.kv_rows % 16 == 0 && t.stages >= 2 && t.stages <= 8;
+  return dims && shape && footprint(s).total_bytes() <= shared_bytes_per_block &&
+         accumulator_registers(s) <= accumulator_register_limit(s);
+}
+
+/// The dims that kernels are compiled for; a problem's dim uses the next one up, zero-filled.
+inline constexpr int kNativeDims[] = {64, 96, 128, 192, 256};
+
+constexpr int native_dim(int dim) {
+  for (const int native : kNativeDims) {
+    if (dim <= native) return native;
+  }
+  return 0;
+}
+
+/// The tile to use unless the planner or tuning knows better, for native dims.
+constexpr HopperForwardTile preferred_tile(int qk_dim, int v_dim, bool banded) {
+  const int dim = qk_dim > v_dim ? qk_dim : v_dim;
+  if (dim <= 64) return {192, 128, 2};
+  if (dim <= 96) return {128, banded ? 128 : 192, 2};
+  if (dim <= 128) return {128, banded ? 128 : 176, 2};
+  if (dim <= 192) return {128, v_dim <= 128 ? 128 : (banded ? 96 : 112), 2};
+  return {128, 80, 2};
+}
+
+}  // namespace tilewright::schedule
