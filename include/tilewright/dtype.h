@@ -7,8 +7,8 @@
 
 namespace tilewright {
 
-/// Element type. f32, bf16 and f16 are operands and outputs; boolean is a mask (one byte, zero means
-/// masked); i32 and i64 hold sequence lengths. Values are stable: the C ABI shares them.
+/// Element type. f32, bf16 and f16 are operands and outputs; boolean is a mask (one byte, zero
+/// means masked); i32 and i64 hold sequence lengths. Values are stable: the C ABI shares them.
 enum class DType : std::uint8_t { f32 = 0, bf16 = 1, f16 = 2, boolean = 3, i32 = 4, i64 = 5 };
 
 /// Size of one element in bytes.

@@ -12,14 +12,15 @@ namespace tilewright {
 /// What kind of failure a Status reports. Values are stable: the C ABI shares them.
 enum class StatusCode {
   ok = 0,
-  invalid_argument = 1,  ///< A field is wrong; the message names it, its value and what is accepted.
-  unsupported = 2,       ///< Well formed, but the chosen backend refuses it by name.
-  does_not_fit = 3,      ///< A tile or workspace exceeds a store: need, have, breakdown, what fits.
-  not_prepared = 4,      ///< A kernel would have to be compiled where that is not allowed.
-  unavailable = 5,       ///< A device, driver or library is absent or too old.
-  out_of_memory = 6,     ///< An allocation failed.
-  io_error = 7,          ///< A file could not be read or written.
-  internal = 8,          ///< A defect in Tilewright.
+  invalid_argument =
+      1,              ///< A field is wrong; the message names it, its value and what is accepted.
+  unsupported = 2,    ///< Well formed, but the chosen backend refuses it by name.
+  does_not_fit = 3,   ///< A tile or workspace exceeds a store: need, have, breakdown, what fits.
+  not_prepared = 4,   ///< A kernel would have to be compiled where that is not allowed.
+  unavailable = 5,    ///< A device, driver or library is absent or too old.
+  out_of_memory = 6,  ///< An allocation failed.
+  io_error = 7,       ///< A file could not be read or written.
+  internal = 8,       ///< A defect in Tilewright.
 };
 
 /// The code's name in words, such as "invalid argument".
@@ -46,8 +47,10 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                            // NOLINT(*-explicit-*)
-  Result(Status status) : status_(std::move(status)) { assert(!status_.ok()); }  // NOLINT(*-explicit-*)
+  Result(T value) : value_(std::move(value)) {}  // NOLINT(*-explicit-*)
+  Result(Status status) : status_(std::move(status)) {
+    assert(!status_.ok());
+  }  // NOLINT(*-explicit-*)
 
   bool ok() const noexcept { return value_.has_value(); }
   explicit operator bool() const noexcept { return ok(); }

@@ -1,18 +1,23 @@
-// kernels/attention/hopper_forward_params.h: the run-time arguments of the Hopper forward kernel, for host and device.
+// kernels/attention/hopper_forward_params.h: the run-time arguments of the Hopper forward kernel,
+// for host and device.
 //
 // How the host uses the kernel (kernels/attention/hopper_forward.cu):
 // - Compile for sm_90a with NVRTC, options -std=c++20 -default-device, include paths "." (the root)
-//   and "src". The source includes "hopper_forward_specialisation.inc", which the host generates: the eleven
-//   integers of for_each_field(specialisation), in order, separated by commas.
-// - Entry: extern "C" hopper_forward(HopperForwardParams by value). Block: threads(s) x 1 x 1. Grid: 1-D,
-//   min(SMs, an upper bound of the tiles), at least 1. Dynamic shared memory: footprint(s).total_bytes(),
-//   after raising CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.
-// - Tensor maps (TMA producer only): 16-bit elements, dims (head dim, rows, heads, batch), where heads and
+//   and "src". The source includes "hopper_forward_specialisation.inc", which the host generates:
+//   the eleven integers of for_each_field(specialisation), in order, separated by commas.
+// - Entry: extern "C" hopper_forward(HopperForwardParams by value). Block: threads(s) x 1 x 1.
+// Grid: 1-D,
+//   min(SMs, an upper bound of the tiles), at least 1. Dynamic shared memory:
+//   footprint(s).total_bytes(), after raising CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.
+// - Tensor maps (TMA producer only): 16-bit elements, dims (head dim, rows, heads, batch), where
+// heads and
 //   rows are the tensor's own; box (64, q_rows or kv_rows, 1, 1); 128-byte swizzle; no interleave;
-//   out-of-bounds fill zero; L2 promotion 256 bytes. Dims are the problem's own (the head dim not rounded
-//   up), at least 1. Packed batches: batch = 1 and rows = all tokens. Such a map needs: column stride 1,
-//   data 16-byte aligned, every other stride a positive multiple of 8 elements. Otherwise use copy_producer.
-// - Splits > 1: f32_output, o and lse are the partial results with a leading split stride, sink null;
+//   out-of-bounds fill zero; L2 promotion 256 bytes. Dims are the problem's own (the head dim not
+//   rounded up), at least 1. Packed batches: batch = 1 and rows = all tokens. Such a map needs:
+//   column stride 1, data 16-byte aligned, every other stride a positive multiple of 8 elements.
+//   Otherwise use copy_producer.
+// - Splits > 1: f32_output, o and lse are the partial results with a leading split stride, sink
+// null;
 //   then launch attention_combine.
 #pragma once
 
@@ -23,8 +28,8 @@ struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
 
-/// A tensor (batch, rows, heads, columns). Strides are in elements. Packed batches: batch_stride is 0 and
-/// sequences start at their own row.
+/// A tensor (batch, rows, heads, columns). Strides are in elements. Packed batches: batch_stride is
+/// 0 and sequences start at their own row.
 struct StridedTensor {
   void* data;
   long long batch_stride;
@@ -59,11 +64,11 @@ struct HopperForwardParams {
   StridedTensor q;  ///< q, k and v are read here by the copy producer only
   StridedTensor k;
   StridedTensor v;
-  StridedTensor o;              ///< column_stride must be 1
-  long long o_split_stride;     ///< of the partial results
-  float* lse;                   ///< may be null; natural logarithm
-  long long lse_batch_stride;   ///< packed: 0, rows counted from the start of the buffer
-  long long lse_head_stride;    ///< rows are contiguous
+  StridedTensor o;             ///< column_stride must be 1
+  long long o_split_stride;    ///< of the partial results
+  float* lse;                  ///< may be null; natural logarithm
+  long long lse_batch_stride;  ///< packed: 0, rows counted from the start of the buffer
+  long long lse_head_stride;   ///< rows are contiguous
   long long lse_split_stride;
 
   SequenceLengths q_lengths;

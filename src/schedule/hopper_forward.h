@@ -1,9 +1,11 @@
-// src/schedule/hopper_forward.h: what one Hopper forward kernel is: its tile, shared memory and registers.
+// src/schedule/hopper_forward.h: what one Hopper forward kernel is: its tile, shared memory and
+// registers.
 //
 // Freestanding and constexpr; the one owner of these facts. The planner chooses and costs a
-// Specialisation, the CUDA host code compiles and launches it, and the kernel is written against it.
-// The kernel: one producer warpgroup copies Q, K and V to shared memory; each consumer warpgroup owns
-// 64 query rows, computes S = Q K^T and O += P V with wgmma, and keeps P and O in registers.
+// Specialisation, the CUDA host code compiles and launches it, and the kernel is written against
+// it. The kernel: one producer warpgroup copies Q, K and V to shared memory; each consumer
+// warpgroup owns 64 query rows, computes S = Q K^T and O += P V with wgmma, and keeps P and O in
+// registers.
 #pragma once
 
 namespace tilewright::schedule {
@@ -17,14 +19,14 @@ struct HopperForwardTile {
   int stages = 2;
 };
 
-/// Everything that is compiled into a kernel. Lengths, strides, scale, windows, sinks, splits and grid
-/// are run-time arguments (kernels/attention/hopper_forward_params.h).
+/// Everything that is compiled into a kernel. Lengths, strides, scale, windows, sinks, splits and
+/// grid are run-time arguments (kernels/attention/hopper_forward_params.h).
 struct HopperForwardSpecialisation {
   HopperElement element = HopperElement::bf16;
   int qk_dim = 128;  ///< of the products: the problem's, rounded up to a multiple of 16
   int v_dim = 128;   ///< likewise
   HopperForwardTile tile = {};
-  bool banded = false;         ///< causal or windowed: some keys inside the sequence are masked
+  bool banded = false;  ///< causal or windowed: some keys inside the sequence are masked
   bool softcap = false;
   bool alibi = false;
   bool copy_producer = false;  ///< plain loads instead of TMA: any stride, any alignment
@@ -38,8 +40,8 @@ constexpr bool operator==(const HopperForwardTile& a, const HopperForwardTile& b
   return a.q_rows == b.q_rows && a.kv_rows == b.kv_rows && a.stages == b.stages;
 }
 
-/// Calls visit(name, value) for every field, in declaration order, every value as int: for printing, cache
-/// keys and the generated header that hands the Specialisation to the kernel.
+/// Calls visit(name, value) for every field, in declaration order, every value as int: for
+/// printing, cache keys and the generated header that hands the Specialisation to the kernel.
 template <typename Visit>
 constexpr void for_each_field(const HopperForwardSpecialisation& s, Visit&& visit) {
   visit("element", static_cast<int>(s.element));
@@ -57,8 +59,8 @@ constexpr void for_each_field(const HopperForwardSpecialisation& s, Visit&& visi
 
 /// The inverse: the same values in the same order, as the generated header writes them.
 constexpr HopperForwardSpecialisation hopper_forward_specialisation(
-    int element, int qk_dim, int v_dim, int q_rows, int kv_rows, int stages, int banded, int softcap,
-    int alibi, int copy_producer, int f32_output) {
+    int element, int qk_dim, int v_dim, int q_rows, int kv_rows, int stages, int banded,
+    int softcap, int alibi, int copy_producer, int f32_output) {
   return {static_cast<HopperElement>(element),
           qk_dim,
           v_dim,
@@ -85,17 +87,21 @@ constexpr int threads(const HopperForwardSpecialisation& s) {
 
 // --- Shared memory ---
 
-/// Tiles lie in panels of 64 elements (128 bytes, the widest swizzle); a partial panel is zero-filled.
+/// Tiles lie in panels of 64 elements (128 bytes, the widest swizzle); a partial panel is
+/// zero-filled.
 inline constexpr int kPanelElements = 64;
 inline constexpr int kPanelRowBytes = 128;
 
-constexpr int panels(int dim) { return (dim + kPanelElements - 1) / kPanelElements; }
+constexpr int panels(int dim) {
+  return (dim + kPanelElements - 1) / kPanelElements;
+}
 
-/// Bytes of shared memory by what they hold. Every tile starts on a multiple of 1024 (the swizzle's period).
+/// Bytes of shared memory by what they hold. Every tile starts on a multiple of 1024 (the swizzle's
+/// period).
 struct HopperForwardFootprint {
   int q_bytes = 0;
-  int k_bytes = 0;  ///< all stages
-  int v_bytes = 0;  ///< all stages
+  int k_bytes = 0;        ///< all stages
+  int v_bytes = 0;        ///< all stages
   int control_bytes = 0;  ///< mbarriers and the two work items
   constexpr int total_bytes() const { return q_bytes + k_bytes + v_bytes + control_bytes; }
 };
@@ -111,8 +117,8 @@ constexpr HopperForwardFootprint footprint(const HopperForwardSpecialisation& s)
 
 // --- Registers ---
 
-/// Of a consumer thread: S in fp32, P in 16 bits beside it (S of the next tile is computed while P of this
-/// one is multiplied by V), and O in fp32.
+/// Of a consumer thread: S in fp32, P in 16 bits beside it (S of the next tile is computed while P
+/// of this one is multiplied by V), and O in fp32.
 constexpr int accumulator_registers(const HopperForwardSpecialisation& s) {
   return s.tile.kv_rows / 2 + s.tile.kv_rows / 4 + s.v_dim / 2;
 }
@@ -129,8 +135,8 @@ constexpr int producer_register_limit(const HopperForwardSpecialisation& s) {
   return s.copy_producer ? 40 : 24;
 }
 
-/// Largest accumulator_registers that compile without a spill: addresses, row maxima and sums and the
-/// masks need the rest.
+/// Largest accumulator_registers that compile without a spill: addresses, row maxima and sums and
+/// the masks need the rest.
 constexpr int accumulator_register_limit(const HopperForwardSpecialisation& s) {
   return consumer_warpgroups(s) == 3 ? 128 : 216;
 }

@@ -1,0 +1,108 @@
+// tilewright/machine.h: a device as data: its stores, the links between them, and its rates.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tilewright/dtype.h"
+#include "tilewright/status.h"
+
+namespace tilewright {
+
+/// How a figure came to be known.
+enum class Grade : std::uint8_t {
+  absent = 0,    ///< not known; the value is 0 and must not be used
+  recalled = 1,  ///< from memory of a document: confirm before relying on it
+  derived = 2,   ///< computed from other figures
+  read = 3,      ///< read in the document named
+  measured = 4,  ///< measured on the machine named
+  queried = 5,   ///< asked of the driver or the operating system
+};
+
+std::string_view name(Grade grade) noexcept;
+
+/// A number, where it comes from, and how far to trust it.
+struct Figure {
+  double value = 0;
+  Grade grade = Grade::absent;
+  std::string source;
+
+  bool known() const noexcept { return grade != Grade::absent; }
+  bool operator==(const Figure&) const = default;
+};
+
+/// One on-chip memory. Names are the device's own: "shared memory", "L2", "UB", "L0C".
+struct Store {
+  std::string name;
+  std::string holds;      ///< which tiles a plan may place there, such as "q k v", "s p", "o"
+  std::string unit;       ///< what has one of these: "core", "SM", "cube core", "device"
+  Figure capacity_bytes;  ///< the hard cap for one tile set on one unit
+  Figure bandwidth_bytes_per_second;  ///< of one of these stores
+
+  bool operator==(const Store&) const = default;
+};
+
+/// A path along which data moves. "memory" names the off-chip memory.
+struct Link {
+  std::string from;
+  std::string to;
+  std::string unit;  ///< whose link this is; "device": shared by all
+  Figure bytes_per_second;
+
+  bool operator==(const Link&) const = default;
+};
+
+enum class MachineKind : std::uint8_t { cpu = 0, gpu = 1, npu = 2 };
+
+std::string_view name(MachineKind kind) noexcept;
+
+/// Everything the planner knows of a device. Rates are for the whole device unless the field says
+/// per unit. Dense; one multiply-add is 2 FLOP.
+struct Machine {
+  std::string id;    ///< profile name, such as "h200", or "cpu" for the discovered one
+  std::string name;  ///< "NVIDIA H200"
+  std::string vendor;
+  std::string arch;  ///< "sm_90a", "x86-64-v4", ...
+  MachineKind kind = MachineKind::cpu;
+  std::string unit_kind;  ///< "core", "SM", "CU", "cube core"
+  std::int64_t units = 1;
+  Figure clock_hz;
+
+  std::vector<Store> stores;  ///< nearest to the arithmetic first
+  std::vector<Link> links;
+  Figure cache_bytes;   ///< last-level cache shared by all units
+  Figure memory_bytes;  ///< off-chip memory
+  Figure memory_bytes_per_second;
+
+  Figure f32_flops_per_second;   ///< vector units
+  Figure bf16_flops_per_second;  ///< fastest unit for bf16 products, fp32 accumulation
+  Figure f16_flops_per_second;
+  Figure exp_per_second;
+  Figure registers_bytes_per_unit;
+
+  std::vector<std::string> features;  ///< CPU: "avx512f", "avx512_bf16", "amx_bf16", "neon", ...
+  std::string note;
+
+  bool operator==(const Machine&) const = default;
+
+  const Store* store(std::string_view store_name) const noexcept {
+    for (const Store& s : stores) {
+      if (s.name == store_name) return &s;
+    }
+    return nullptr;
+  }
+};
+
+/// The CPU this process runs on: cores it may use (affinity and container quota respected), caches,
+/// instruction sets. Figures that only a measurement gives stay absent.
+Machine this_cpu();
+
+/// A profile by id, such as "h200" or "ascend_910b2"; invalid_argument lists the ids there are.
+Result<Machine> machine_profile(std::string_view id);
+
+/// Ids of all profiles, in alphabetical order.
+std::vector<std::string> machine_profile_ids();
+
+}  // namespace tilewright
