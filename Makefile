@@ -1,0 +1,45 @@
+# Makefile: the few commands people need. Everything they do is CMake underneath.
+#
+#   make demo    install what is missing, build, run standard and tiled attention side by side
+#   make test    the same, then every test
+#   make help    the rest
+.DEFAULT_GOAL := build
+.PHONY: help build demo test check-structure format lint asan tsan install clean
+
+BUILD ?= build
+JOBS ?= $(shell nproc)
+CMAKE_FLAGS ?=
+
+help:
+	@sed -n 's/^#   //p' Makefile
+	@echo 'make build | format | lint | asan | tsan | install PREFIX=DIR | clean'
+
+setup-build:
+	@tools/setup.sh build
+setup-test:
+	@tools/setup.sh test
+setup-check:
+	@tools/setup.sh check
+.PHONY: setup-build setup-test setup-check
+
+build: setup-build
+	@cmake -S . -B $(BUILD) -G Ninja -DTILEWRIGHT_BUILD_TESTS=OFF -DTILEWRIGHT_BUILD_EXAMPLES=OFF $(CMAKE_FLAGS) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@cmake --build $(BUILD) -j $(JOBS)
+
+demo: build
+	@$(BUILD)/bin/tilewright demo
+
+test: setup-test
+	@JOBS=$(JOBS) tools/test.sh release
+
+lint asan tsan: setup-check
+	@JOBS=$(JOBS) tools/test.sh $@
+
+format:
+	@git ls-files '*.h' '*.cpp' '*.c' '*.cu' | xargs clang-format -i
+
+install: build
+	@cmake --install $(BUILD) $(if $(PREFIX),--prefix $(PREFIX))
+
+clean:
+	@rm -rf build build-* build.log
