@@ -1,0 +1,98 @@
+// cli/main.cpp: the command `tilewright`: reads flags, runs one subcommand, reports its outcome.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "text.h"
+#include "tilewright/version.h"
+
+namespace tilewright::cli {
+namespace {
+
+Status run_action(const Command& command) {
+  try {
+    return command.action();
+  } catch (const std::bad_alloc&) {
+    return {StatusCode::out_of_memory, "an allocation failed"};
+  } catch (const std::exception& error) {
+    return {StatusCode::internal, error.what()};
+  }
+}
+
+// Flags that CLI11 refuses: its message, then where help is. Asking for help is no failure.
+int report_parse(const CLI::App& app, const CLI::ParseError& error, bool json) {
+  if (error.get_exit_code() == 0) return app.exit(error);
+  std::string message = error.what();
+  if (app.get_subcommands().empty() && !app.remaining().empty()) {
+    message = fmt::format("the subcommand is {}; accepted: ", quote(app.remaining().front()));
+    for (const CLI::App* sub : app.get_subcommands({})) message += sub->get_name() + " ";
+    message.pop_back();
+  }
+  print_failure({StatusCode::invalid_argument, message}, json);
+  std::string name = "tilewright";
+  for (const CLI::App* sub : app.get_subcommands()) name += " " + sub->get_name();
+  fmt::print(stderr, "See: {} --help\n", name);
+  return exit_code({StatusCode::invalid_argument, ""});
+}
+
+// Shows "--dim INTEGER" where CLI11 would show "--dim INT:INTEGER".
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text = CLI::Formatter::make_option_opts(option);
+    for (const std::string_view prefix : {"TEXT:", "INT:"}) {
+      const std::size_t at = text.find(prefix);
+      if (at != std::string::npos) text.erase(at, prefix.size());
+    }
+    return text;
+  }
+};
+
+int run_command(int argc, char** argv) {
+  CLI::App app{
+      "Exact attention scheduled for the memory hierarchy: tiles that provably fit, bytes that are "
+      "planned and reported.",
+      "tilewright"};
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.set_version_flag("--version", std::string(version()));
+  app.require_subcommand(1);
+  app.footer("Each subcommand has --help with examples. Exit code: 0 ok, 2 bad input, 1 failed.");
+  const std::vector<Command> commands = {
+      add_plan(app),
+      add_info(app),
+  };
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    bool json = false;
+    for (const Command& command : commands) json = json || *command.json;
+    return report_parse(app, error, json);
+  }
+  for (const Command& command : commands) {
+    if (!command.app->parsed()) continue;
+    Status status = run_action(command);
+    if (std::fflush(stdout) != 0 && status.ok()) {
+      status = {StatusCode::io_error, "standard output could not be written"};
+    }
+    if (!status.ok()) print_failure(status, *command.json);
+    return exit_code(status);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace tilewright::cli
+
+int main(int argc, char** argv) {
+  try {
+    return tilewright::cli::run_command(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tilewright: internal: %s\n", error.what());
+    return 1;
+  }
+}
