@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command.h"
@@ -69,8 +71,8 @@ int run_command(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    bool json = false;
-    for (const Command& command : commands) json = json || *command.json;
+    // The flag may stand behind what was refused.
+    const bool json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
     return report_parse(app, error, json);
   }
   for (const Command& command : commands) {
