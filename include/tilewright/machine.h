@@ -68,6 +68,7 @@ struct Machine {
   MachineKind kind = MachineKind::cpu;
   std::string unit_kind;  ///< "core", "SM", "CU", "cube core"
   std::int64_t units = 1;
+  std::int64_t numa_nodes = 1;  ///< CPU: memory domains that the usable cores lie on
   Figure clock_hz;
 
   std::vector<Store> stores;  ///< nearest to the arithmetic first
@@ -79,8 +80,10 @@ struct Machine {
   Figure f32_flops_per_second;   ///< vector units
   Figure bf16_flops_per_second;  ///< fastest unit for bf16 products, fp32 accumulation
   Figure f16_flops_per_second;
+  Figure fp8_flops_per_second;
   Figure exp_per_second;
   Figure registers_bytes_per_unit;
+  Figure interconnect_bytes_per_second;  ///< to other devices, both directions together
 
   std::vector<std::string> features;  ///< CPU: "avx512f", "avx512_bf16", "amx_bf16", "neon", ...
   std::string note;
@@ -96,7 +99,8 @@ struct Machine {
 };
 
 /// The CPU this process runs on: cores it may use (affinity and container quota respected), caches,
-/// instruction sets. Figures that only a measurement gives stay absent.
+/// instruction sets, asked once a process. Figures that only a measurement gives stay absent; peak
+/// rates are derived from clock and SIMD width.
 Machine this_cpu();
 
 /// A profile by id, such as "h200" or "ascend_910b2"; invalid_argument lists the ids there are.
