@@ -17,6 +17,8 @@ struct HopperForwardTile {
   int q_rows = 128;
   int kv_rows = 128;
   int stages = 2;
+
+  friend constexpr bool operator==(const HopperForwardTile&, const HopperForwardTile&) = default;
 };
 
 /// Everything that is compiled into a kernel. Lengths, strides, scale, windows, sinks, splits and
@@ -35,10 +37,6 @@ struct HopperForwardSpecialisation {
   friend constexpr bool operator==(const HopperForwardSpecialisation&,
                                    const HopperForwardSpecialisation&) = default;
 };
-
-constexpr bool operator==(const HopperForwardTile& a, const HopperForwardTile& b) {
-  return a.q_rows == b.q_rows && a.kv_rows == b.kv_rows && a.stages == b.stages;
-}
 
 /// Calls visit(name, value) for every field, in declaration order, every value as int: for
 /// printing, cache keys and the generated header that hands the Specialisation to the kernel.
@@ -85,6 +83,12 @@ constexpr int threads(const HopperForwardSpecialisation& s) {
   return (consumer_warpgroups(s) + 1) * kWarpgroupThreads;
 }
 
+/// Whether consumers take turns at issuing products, so that softmax and products alternate: worth it
+/// while softmax is a large part, which it is no longer for wide heads.
+constexpr bool ping_pong(const HopperForwardSpecialisation& s) {
+  return s.v_dim <= 128 && consumer_warpgroups(s) > 1;
+}
+
 // --- Shared memory ---
 
 /// Tiles lie in panels of 64 elements (128 bytes, the widest swizzle); a partial panel is
@@ -123,16 +127,13 @@ constexpr int accumulator_registers(const HopperForwardSpecialisation& s) {
   return s.tile.kv_rows / 2 + s.tile.kv_rows / 4 + s.v_dim / 2;
 }
 
-/// What setmaxnreg gives each role; 65536 registers an SM, one block an SM.
+/// What setmaxnreg gives each role. Together no more than the block starts with: 168 or 128 a thread.
 constexpr int consumer_register_limit(const HopperForwardSpecialisation& s) {
-  const int consumers = consumer_warpgroups(s);
-  if (consumers == 3) return 160;
-  return s.copy_producer ? 232 : 240;
+  return consumer_warpgroups(s) == 3 ? 160 : 232;
 }
 
 constexpr int producer_register_limit(const HopperForwardSpecialisation& s) {
-  if (consumer_warpgroups(s) == 3) return 32;
-  return s.copy_producer ? 40 : 24;
+  return consumer_warpgroups(s) == 3 ? 32 : 40;
 }
 
 /// Largest accumulator_registers that compile without a spill: addresses, row maxima and sums and
@@ -150,7 +151,7 @@ constexpr bool legal(const HopperForwardSpecialisation& s, int shared_bytes_per_
   const HopperForwardTile& t = s.tile;
   const bool dims = s.qk_dim >= 16 && s.qk_dim <= kMaxHeadDim && s.qk_dim % 16 == 0 &&
                     s.v_dim >= 16 && s.v_dim <= kMaxHeadDim && s.v_dim % 16 == 0;
-  const bool shape = (t.q_rows == 64 || t.q_rows == 128 || t.q_rows == 192) && t.kv_rows >= 16 &&
+  const bool shape = (t.q_rows == 128 || t.q_rows == 192) && t.kv_rows >= 16 &&
                      t.kv_rows <= 256 && t.kv_rows % 16 == 0 && t.stages >= 2 && t.stages <= 8;
   return dims && shape && footprint(s).total_bytes() <= shared_bytes_per_block &&
          accumulator_registers(s) <= accumulator_register_limit(s);

@@ -1,0 +1,31 @@
+// kernels/ptx/fence.h: orderings: between proxies, and of registers around asynchronous instructions.
+#pragma once
+
+namespace tilewright::kernels {
+
+/// Makes this thread's ordinary shared-memory accesses visible to wgmma and the copy engine.
+inline void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+/// Makes mbarrier initialisation visible to the copy engine.
+inline void fence_barrier_init() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+/// Pins registers here: the compiler moves no read or write of them across. Emits nothing. Needed
+/// after a wait, since the compiler does not know that an earlier wgmma still used them.
+template <int N>
+inline void fence_registers(float (&r)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(r[i])::"memory");
+}
+
+template <int N, int M>
+inline void fence_registers(unsigned (&r)[N][M]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+#pragma unroll
+    for (int j = 0; j < M; ++j) asm volatile("" : "+r"(r[i][j])::"memory");
+  }
+}
+
+}  // namespace tilewright::kernels

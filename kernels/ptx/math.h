@@ -1,0 +1,42 @@
+// kernels/ptx/math.h: fast single-precision functions and conversions to 16 bits.
+#pragma once
+
+namespace tilewright::kernels {
+
+inline constexpr float kLog2E = 1.4426950408889634f;
+inline constexpr float kLn2 = 0.6931471805599453f;
+inline constexpr float kInfinity = __builtin_bit_cast(float, 0x7f800000);
+
+/// 2^x; 2 ulp, denormal results are 0, -inf gives 0.
+inline float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+inline float log2_fast(float x) {
+  float y;
+  asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+inline float reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+/// tanh with an absolute error near 1e-7 (tanh.approx has 5e-4).
+inline float tanh_accurate(float x) {
+  return 1.0f - 2.0f * reciprocal(exp2_fast(2.0f * kLog2E * x) + 1.0f);
+}
+
+/// Two floats rounded to 16 bits, the first in the low half.
+template <typename Element>
+inline unsigned pack_pair(float low, float high) {
+  unsigned packed;
+  asm("cvt.rn.%3x2.f32 %0, %2, %1;" : "=r"(packed) : "f"(low), "f"(high), "C"(Element::kName));
+  return packed;
+}
+
+}  // namespace tilewright::kernels

@@ -1,0 +1,173 @@
+// kernels/tile/work.h: the order in which persistent blocks take query tiles, and what a tile's work is.
+//
+// Tiles are numbered batch by batch; within a batch, heads are walked in groups whose K and V stay in L2, and
+// under a causal mask the longest tiles come first. Blocks draw numbers from a counter in global memory.
+#pragma once
+
+#include "kernels/attention/hopper_forward_params.h"
+#include "kernels/ptx/thread.h"
+#include "schedule/hopper_forward.h"
+#include "schedule/sequence.h"
+#include "schedule/tile_walk.h"
+
+namespace tilewright::kernels {
+
+/// One query tile of one head (and one split of its keys), as the scheduling warp hands it to the others.
+struct alignas(16) WorkItem {
+  int valid;  ///< 0: there is no more work
+  int batch;
+  int head;
+  int kv_head;
+  int split;
+  int q_begin;        ///< the tile's first row, within its sequence
+  int q_first_row;    ///< the sequence's first row, within its operand
+  int kv_first_row;
+  int q_len;
+  int kv_len;
+  int first;          ///< key tiles [first, end), of which those in [unmasked_first, unmasked_end)
+  int end;            ///< need no mask
+  int unmasked_first;
+  int unmasked_end;
+};
+
+inline schedule::Sequence sequence_of(const SequenceLengths& lengths, int batch) {
+  switch (lengths.kind) {
+    case LengthKind::per_sequence:
+      return schedule::padded_sequence(lengths.values, batch, lengths.bound);
+    case LengthKind::cumulative:
+      return schedule::packed_sequence(lengths.values, batch, lengths.bound, lengths.total_rows);
+    case LengthKind::fixed:
+      break;
+  }
+  return {0, lengths.bound};
+}
+
+/// Where a batch entry lies in its operand: packed operands have one.
+inline int operand_batch(const SequenceLengths& lengths, int batch) {
+  return lengths.kind == LengthKind::cumulative ? 0 : batch;
+}
+
+inline schedule::MaskRule mask_rule_of(const HopperForwardParams& p, int q_len, int kv_len) {
+  return schedule::make_mask_rule(q_len, kv_len, false, p.bottom_right != 0, p.window_left,
+                                  p.window_right);
+}
+
+/// Used by one whole warp of each block.
+template <schedule::HopperForwardSpecialisation kSpec>
+class Scheduler {
+ public:
+  explicit Scheduler(const HopperForwardParams& params)
+      : params_(params), index_(static_cast<int>(blockIdx.x)) {}
+
+  /// Writes the block's next work item.
+  void next(WorkItem& item) {
+    int rank = index_;  // of the tile within its batch
+    int batch = 0;
+    if (params_.q_lengths.kind == LengthKind::fixed) {
+      const int tiles = tiles_of(0);
+      batch = tiles == 0 ? params_.batch : rank / tiles;
+      if (tiles != 0) rank -= batch * tiles;
+    } else {
+      batch = find_batch(rank);
+    }
+    if (lane_index() != 0) return;
+    item.valid = batch < params_.batch;
+    if (item.valid) describe(item, batch, rank);
+  }
+
+  /// Draws the number of the next item; early, since it takes a trip to L2.
+  void draw() {
+    int drawn = 0;
+    if (lane_index() == 0) drawn = atomicAdd(&params_.control[0], 1);
+    index_ = warp_uniform(drawn) + static_cast<int>(gridDim.x);
+  }
+
+  /// After the last item: the last block to finish leaves the counters zero.
+  void finish() const {
+    if (lane_index() != 0) return;
+    if (atomicAdd(&params_.control[1], 1) + 1 == static_cast<int>(gridDim.x)) {
+      params_.control[0] = 0;
+      params_.control[1] = 0;
+    }
+  }
+
+ private:
+  int query_tiles(int q_len) const {
+    return (q_len + kSpec.tile.q_rows - 1) / kSpec.tile.q_rows;
+  }
+
+  int tiles_of(int batch) const {
+    const int q_len = static_cast<int>(sequence_of(params_.q_lengths, batch).tokens);
+    return query_tiles(q_len) * params_.heads * params_.splits;
+  }
+
+  /// The batch of tile `rank`, which becomes the tile's rank within it. Numbers only rise, so the search goes
+  /// on from where the last one ended: 32 batches at a time, one a lane.
+  int find_batch(int& rank) {
+    while (first_batch_ < params_.batch) {
+      const int batch = first_batch_ + lane_index();
+      const int tiles = batch < params_.batch ? tiles_of(batch) : 0;
+      int through = tiles;  // inclusive prefix sum over the lanes
+      for (int distance = 1; distance < 32; distance *= 2) {
+        const int before = __shfl_up_sync(0xffffffffu, through, distance);
+        if (lane_index() >= distance) through += before;
+      }
+      const unsigned reached = __ballot_sync(0xffffffffu, rank - first_rank_ < through);
+      if (reached != 0) {
+        const int lane = __ffs(static_cast<int>(reached)) - 1;
+        rank -= first_rank_ + __shfl_sync(0xffffffffu, through - tiles, lane);
+        return first_batch_ + lane;
+      }
+      first_rank_ += __shfl_sync(0xffffffffu, through, 31);
+      first_batch_ += 32;
+    }
+    return params_.batch;
+  }
+
+  void describe(WorkItem& item, int batch, int rank) const {
+    const schedule::Sequence q = sequence_of(params_.q_lengths, batch);
+    const schedule::Sequence kv = sequence_of(params_.kv_lengths, batch);
+    const int q_tiles = query_tiles(static_cast<int>(q.tokens));
+    const int tiles_per_head = q_tiles * params_.splits;
+    const int group = rank / (params_.head_group * tiles_per_head);
+    const int first_head = group * params_.head_group;
+    const int heads = static_cast<int>(
+        schedule::min(params_.head_group, params_.heads - first_head));
+    rank -= first_head * tiles_per_head;
+
+    item.batch = batch;
+    item.head = first_head + rank % heads;
+    item.kv_head = item.head / params_.heads_per_kv_head;
+    rank /= heads;
+    item.split = rank % params_.splits;
+    rank /= params_.splits;
+    item.q_begin = (kSpec.banded ? q_tiles - 1 - rank : rank) * kSpec.tile.q_rows;
+    item.q_first_row = static_cast<int>(q.first_row);
+    item.kv_first_row = static_cast<int>(kv.first_row);
+    item.q_len = static_cast<int>(q.tokens);
+    item.kv_len = static_cast<int>(kv.tokens);
+
+    const schedule::Index q_end =
+        schedule::min(item.q_begin + kSpec.tile.q_rows, q.tokens);
+    schedule::MaskRule rule;
+    if constexpr (kSpec.banded) {
+      rule = mask_rule_of(params_, item.q_len, item.kv_len);
+    } else {
+      rule = schedule::make_mask_rule(item.q_len, item.kv_len, false, true, -1, -1);
+    }
+    const schedule::TileWalk walk = schedule::split_walk(
+        schedule::make_tile_walk(rule, item.q_begin, q_end, kSpec.tile.kv_rows), item.split,
+        params_.splits);
+    item.first = static_cast<int>(walk.first);
+    item.end = static_cast<int>(walk.end);
+    item.unmasked_first = static_cast<int>(walk.unmasked_first);
+    item.unmasked_end = static_cast<int>(walk.unmasked_end);
+  }
+
+  const HopperForwardParams& params_;
+  int index_;
+  int first_batch_ = 0;  ///< where the next search starts,
+  int first_rank_ = 0;   ///< and the number of that batch's first tile
+};
+
+}  // namespace tilewright::kernels
