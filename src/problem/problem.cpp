@@ -77,6 +77,7 @@ Status check_operand(std::string_view name, const Operand& operand, DType dtype,
     std::int64_t stride, extent;
   };
   const Strides& strides = *operand.strides;
+  const bool empty = batch == 0 || rows == 0;  // contiguous strides are then 0
   for (const Axis& axis : {Axis{"batch", strides.batch, batch}, Axis{"token", strides.token, rows},
                            Axis{"head", strides.head, heads}, Axis{"dim", strides.dim, dim}}) {
     if (axis.stride < -kMaxStride || axis.stride > kMaxStride) {
@@ -89,7 +90,7 @@ Status check_operand(std::string_view name, const Operand& operand, DType dtype,
           fmt::format("{}.strides.{} is {} over {} elements; accepted: offsets below 2^59", name,
                       axis.name, axis.stride, axis.extent));
     }
-    if (output && axis.extent > 1 && axis.stride == 0) {
+    if (output && !empty && axis.extent > 1 && axis.stride == 0) {
       return invalid(fmt::format(
           "{}.strides.{} is 0 over {} elements; accepted: nonzero, since an output is written once",
           name, axis.name, axis.extent));
