@@ -27,8 +27,11 @@ endif()
 
 # Warnings for our own code alone.
 add_library(tilewright_warnings INTERFACE)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  set(no_false_alarms -Wno-restrict)  # GCC 12 warns of its own string concatenation.
+endif()
 target_compile_options(tilewright_warnings INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
-  -Wno-psabi)
+  -Wno-psabi ${no_false_alarms})
 if(TILEWRIGHT_WERROR)
   target_compile_options(tilewright_warnings INTERFACE -Werror)
 endif()

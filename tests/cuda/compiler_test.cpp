@@ -5,14 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <sstream>
 
-#include "cuda/fake_nvrtc.h"
+#include "tests/cuda/fake_nvrtc.h"
 
 namespace tilewright::cuda {
 namespace {
 
 TEST(Cubin, ReadsRegistersStackAndSharedMemory) {
-  const Result<CubinFacts> facts = read_cubin(fake_cubin("entry", 168, 24, 1024), "entry");
+  const Result<CubinFacts> facts = read_cubin(fake_cubin("entry", 168, 24, 2048), "entry");
   ASSERT_TRUE(facts.ok()) << facts.status().message();
   EXPECT_EQ(facts->register_count, 168);
   EXPECT_EQ(facts->stack_bytes, 24);
@@ -22,7 +23,7 @@ TEST(Cubin, ReadsRegistersStackAndSharedMemory) {
 }
 
 TEST(Cubin, DamagedImagesAreErrorsNeverCrashes) {
-  const std::string whole = fake_cubin("entry", 168, 24, 1024);
+  const std::string whole = fake_cubin("entry", 168, 24, 2048);
   for (std::size_t size = 0; size < whole.size(); ++size) {
     EXPECT_FALSE(read_cubin(std::string(whole, 0, size), "entry").ok()) << size;
   }
@@ -82,8 +83,9 @@ extern "C" __global__ void k(float* x) {
   x[threadIdx.x] = s[threadIdx.x ^ 1];
 })");
   ASSERT_TRUE(kernel.ok()) << kernel.status().message();
-  const std::string used = "Used " + std::to_string(kernel->facts.register_count) + " registers";
-  EXPECT_NE(kernel->log.find(used), std::string::npos) << kernel->log;
+  std::ostringstream used;
+  used << "Used " << kernel->facts.register_count << " registers";
+  EXPECT_NE(kernel->log.find(used.str()), std::string::npos) << kernel->log;
   EXPECT_EQ(kernel->facts.static_shared_bytes, 1200);
   EXPECT_EQ(kernel->facts.stack_bytes, 0);
   EXPECT_TRUE(performance_faults(*kernel).empty());

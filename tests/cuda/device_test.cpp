@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cuda/fake_driver.h"
+#include "tests/cuda/fake_driver.h"
 
 namespace tilewright::cuda {
 namespace {
@@ -69,6 +69,32 @@ TEST_F(Device, FiguresTheDriverDoesNotGiveStayAsTheProfileHasThem) {
   const Machine machine = overlay(profile, *query_device(fake_driver_api(), 0));
   EXPECT_FALSE(machine.clock_hz.known());
   EXPECT_EQ(machine.memory_bytes_per_second, profile.memory_bytes_per_second);
+}
+
+TEST_F(Device, ProfileIsMatchedByArchitectureModelAndUnits) {
+  const auto profile = [](const char* id, const char* name, const char* arch, std::int64_t units) {
+    Machine machine;
+    machine.id = id;
+    machine.name = name;
+    machine.arch = arch;
+    machine.units = units;
+    return machine;
+  };
+  const Machine profiles[] = {profile("h100_pcie", "H100 PCIe 80GB", "sm_90", 114),
+                              profile("h100_sxm", "H100 SXM5 80GB", "sm_90", 132),
+                              profile("h200", "H200 SXM 141GB", "sm_90", 132),
+                              profile("gh200_144", "GH200 144GB HBM3e", "sm_90", 132),
+                              profile("rtx4090", "GeForce RTX 4090", "sm_89", 128),
+                              profile("odd", "H200", "sm_80", 132)};
+  const auto match = [&](const char* device, int major, int minor, int units) {
+    return matching_profile(profiles, {device, major, minor, units, 0, 0, 0, 0, 0, 0}).id;
+  };
+  EXPECT_EQ(match("NVIDIA H200", 9, 0, 132), "h200");
+  EXPECT_EQ(match("NVIDIA H100 80GB HBM3", 9, 0, 132), "h100_sxm");
+  EXPECT_EQ(match("NVIDIA H100 PCIe", 9, 0, 114), "h100_pcie");
+  EXPECT_EQ(match("NVIDIA GH200 480GB", 9, 0, 132), "gh200_144");
+  EXPECT_EQ(match("NVIDIA GeForce RTX 4090", 8, 9, 128), "rtx4090");
+  EXPECT_EQ(match("NVIDIA B300", 10, 3, 148), "");
 }
 
 TEST_F(Device, FailedQueryNamesTheAttributeAndTheDevice) {

@@ -11,7 +11,7 @@
 #include <functional>
 #include <random>
 
-#include "cuda/scratch_folder.h"
+#include "tests/cuda/scratch_folder.h"
 
 namespace tilewright::cuda {
 namespace {
@@ -99,8 +99,10 @@ TEST(Case27_DiskCache, ReadOnlyFolderIsReadButNotWritten) {
   const ScratchFolder scratch;
   const DiskCache cache(scratch.path());
   ASSERT_TRUE(cache.store("old", "kernel").ok());
-  fs::permissions(scratch.path(), fs::perms::owner_read | fs::perms::owner_exec |
-                                      fs::perms::others_read | fs::perms::others_exec);
+  const fs::perms readable = fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read;
+  const fs::perms searchable =
+      fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec;
+  fs::permissions(scratch.path(), readable | searchable);
   const int problem = in_child([&] {
     if (getuid() == 0 && setuid(kUnprivilegedUser) != 0) return 1;
     if (cache.load("old") != "kernel") return 2;

@@ -137,9 +137,10 @@ TEST(DriverHeader, EnumeratorsHaveTheSameValues) {
   expect_value(TensorMapFill::zeros, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-TEST(DriverHeader, TensorMapIsAsLargeAndAligned) {
+TEST(DriverHeader, TensorMapIsAsLargeAndAlignedAsEncodingRequires) {
   EXPECT_EQ(sizeof(TensorMap), sizeof(CUtensorMap));
-  EXPECT_EQ(alignof(TensorMap), alignof(CUtensorMap));
+  // Encoding requires 64 bytes in every version; the type's own alignment became 128 in CUDA 13.
+  EXPECT_EQ(alignof(CUtensorMap) % alignof(TensorMap), 0u);
 }
 
 }  // namespace

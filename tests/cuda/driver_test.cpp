@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cuda/fake_driver.h"
+#include "tests/cuda/fake_driver.h"
 
 namespace tilewright::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // tests/cuda/fake_driver.cpp: a CUDA driver without a GPU, that records what it is asked and can be
 // told to fail.
-#include "cuda/fake_driver.h"
+#include "tests/cuda/fake_driver.h"
 
 #include <cstdio>
 #include <cstring>

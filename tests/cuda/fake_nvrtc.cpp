@@ -1,6 +1,6 @@
 // tests/cuda/fake_nvrtc.cpp: a compiler whose machine code is a copy of a real, tiny one; counts
 // its compilations.
-#include "cuda/fake_nvrtc.h"
+#include "tests/cuda/fake_nvrtc.h"
 
 #include <elf.h>
 

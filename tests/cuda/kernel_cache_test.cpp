@@ -6,9 +6,9 @@
 
 #include <thread>
 
-#include "cuda/fake_driver.h"
-#include "cuda/fake_nvrtc.h"
-#include "cuda/scratch_folder.h"
+#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake_nvrtc.h"
+#include "tests/cuda/scratch_folder.h"
 
 namespace tilewright::cuda {
 namespace {

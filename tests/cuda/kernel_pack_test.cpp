@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/cuda/compiler.h"
-#include "cuda/scratch_folder.h"
+#include "tests/cuda/scratch_folder.h"
 
 namespace tilewright::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "cuda/scratch_folder.h"
+#include "tests/cuda/scratch_folder.h"
 
 namespace tilewright::cuda {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "cuda/fake_driver.h"
+#include "tests/cuda/fake_driver.h"
 
 namespace tilewright::cuda {
 namespace {

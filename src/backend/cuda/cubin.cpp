@@ -4,6 +4,7 @@
 
 #include <elf.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -16,6 +17,9 @@ namespace {
 constexpr unsigned char kSized = 4;
 constexpr unsigned char kFrameSize = 0x11;
 constexpr unsigned char kRegisterCount = 0x2f;
+
+// A kernel's shared-memory section begins with what the system reserves for every block.
+constexpr std::uint64_t kReservedSharedBytes = 1024;
 
 template <typename T>
 std::optional<T> read_at(std::string_view image, std::size_t offset) {
@@ -99,7 +103,8 @@ Result<CubinFacts> read_cubin(std::string_view bytes, const std::string& entry) 
   CubinFacts facts;
   facts.code_bytes = code->sh_size;
   if (const Elf64_Shdr* shared = image->find(".nv.shared." + entry)) {
-    facts.static_shared_bytes = static_cast<int>(shared->sh_size);
+    facts.static_shared_bytes =
+        static_cast<int>(shared->sh_size - std::min(shared->sh_size, kReservedSharedBytes));
   }
   bool has_registers = false;
   bool has_stack = false;

@@ -112,21 +112,21 @@ Machine overlay(Machine profile, const DeviceFacts& facts) {
   return machine;
 }
 
-std::string matching_profile_id(const DeviceFacts& facts) {
+Machine matching_profile(std::span<const Machine> profiles, const DeviceFacts& facts) {
   const std::string arch =
       fmt::format("sm_{}{}", facts.compute_capability_major, facts.compute_capability_minor);
   const std::vector<std::string> device_words = words(facts.name);
-  std::string best;
-  std::int64_t best_distance = 0;
-  for (const std::string& id : machine_profile_ids()) {
-    const Result<Machine> profile = machine_profile(id);
-    if (!profile.ok() || !profile->arch.starts_with(arch)) continue;
-    const std::string wanted = model(profile->name);
+  const Machine* best = nullptr;
+  const auto distance = [&](const Machine& profile) {
+    return std::abs(profile.units - facts.multiprocessors);
+  };
+  for (const Machine& profile : profiles) {
+    const std::string wanted = model(profile.name);
+    if (!profile.arch.starts_with(arch)) continue;
     if (std::find(device_words.begin(), device_words.end(), wanted) == device_words.end()) continue;
-    const std::int64_t distance = std::abs(profile->units - facts.multiprocessors);
-    if (best.empty() || distance < best_distance) best = id, best_distance = distance;
+    if (best == nullptr || distance(profile) < distance(*best)) best = &profile;
   }
-  return best;
+  return best != nullptr ? *best : Machine{};
 }
 
 }  // namespace tilewright::cuda

@@ -2,6 +2,7 @@
 // profile.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "backend/cuda/driver_api.h"
@@ -32,8 +33,8 @@ Result<DeviceOrdinal> current_device(const DriverApi& api);
 /// `profile` with every figure that the driver gave, marked as queried.
 Machine overlay(Machine profile, const DeviceFacts& facts);
 
-/// The id of the profile that fits best: same architecture, model named in the device's name, then
-/// nearest in multiprocessors; empty when none does.
-std::string matching_profile_id(const DeviceFacts& facts);
+/// The profile that fits best: same architecture, model named in the device's name, then nearest in
+/// multiprocessors; a blank Machine when none does.
+Machine matching_profile(std::span<const Machine> profiles, const DeviceFacts& facts);
 
 }  // namespace tilewright::cuda

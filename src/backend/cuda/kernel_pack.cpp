@@ -42,7 +42,8 @@ Result<KernelPack> KernelPack::open(const fs::path& file) {
   if (error) return damaged(file, error.message());
   const std::optional<std::string> preamble =
       read_at(file, 0, std::min<std::uint64_t>(file_bytes, kPreambleBytes));
-  if (!preamble || preamble->size() < kPreambleBytes || !preamble->starts_with(kMagic)) {
+  if (!preamble || preamble->size() < kPreambleBytes || !preamble->starts_with(kMagic) ||
+      (*preamble)[kMagic.size() + 16] != '\n' || (*preamble)[kMagic.size() + 33] != '\n') {
     return damaged(file, "not a kernel pack of this version");
   }
   const std::uint64_t index_bytes = std::strtoull(preamble->c_str() + kMagic.size(), nullptr, 16);

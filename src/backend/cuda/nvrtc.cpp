@@ -3,6 +3,7 @@
 #include "backend/cuda/nvrtc.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <cstdlib>
 #include <sstream>
@@ -74,6 +75,10 @@ Result<Nvrtc> open_nvrtc(const std::string& path) {
 }
 
 }  // namespace
+
+std::string NvrtcVersion::text() const {
+  return fmt::format("{}.{}", major, minor);
+}
 
 std::vector<std::string> nvrtc_files_in(const fs::path& folder) {
   std::vector<std::string> files;

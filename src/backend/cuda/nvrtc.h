@@ -16,7 +16,7 @@ struct NvrtcVersion {
   int major = 0;
   int minor = 0;
   auto operator<=>(const NvrtcVersion&) const = default;
-  std::string text() const { return std::to_string(major) + "." + std::to_string(minor); }
+  std::string text() const;  ///< "13.5"
 };
 
 /// The oldest compiler that knows Hopper's own instructions and C++20.
