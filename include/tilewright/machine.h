@@ -36,15 +36,19 @@ struct Figure {
 /// One on-chip memory. Names are the device's own: "shared memory", "L2", "UB", "L0C".
 struct Store {
   std::string name;
-  std::string holds;      ///< which tiles a plan may place there, such as "q k v", "s p", "o"
-  std::string unit;       ///< what has one of these: "core", "SM", "cube core", "device"
-  Figure capacity_bytes;  ///< the hard cap for one tile set on one unit
+  /// Which tiles a plan may place there: of "q k v s p o". "s[128x64]": at most that much of it at
+  /// a time. Where s is held but p is not, p replaces s in place.
+  std::string holds;
+  std::string unit;  ///< what has one of these: "core", "SM", "vector core", "device"
+  std::int64_t count_per_unit = 1;    ///< of these that serve one of the machine's units together
+  Figure capacity_bytes;              ///< the hard cap for one tile set on one unit
   Figure bandwidth_bytes_per_second;  ///< of one of these stores
 
   bool operator==(const Store&) const = default;
 };
 
-/// A path along which data moves. "memory" names the off-chip memory.
+/// A path along which data moves one way. Its ends are stores, "cache" (the last-level cache) or
+/// "memory" (off chip).
 struct Link {
   std::string from;
   std::string to;
@@ -68,13 +72,15 @@ struct Machine {
   MachineKind kind = MachineKind::cpu;
   std::string unit_kind;  ///< "core", "SM", "CU", "cube core"
   std::int64_t units = 1;
+  Figure unit_count;            ///< units, and where the number comes from
   std::int64_t numa_nodes = 1;  ///< CPU: memory domains that the usable cores lie on
   Figure clock_hz;
 
   std::vector<Store> stores;  ///< nearest to the arithmetic first
   std::vector<Link> links;
-  Figure cache_bytes;   ///< last-level cache shared by all units
-  Figure memory_bytes;  ///< off-chip memory
+  Figure cache_bytes;       ///< last-level cache shared by all units
+  Figure memory_bytes;      ///< off-chip memory
+  std::string memory_kind;  ///< "HBM3e", ...
   Figure memory_bytes_per_second;
 
   Figure f32_flops_per_second;   ///< vector units
@@ -103,8 +109,12 @@ struct Machine {
 /// rates are derived from clock and SIMD width.
 Machine this_cpu();
 
-/// A profile by id, such as "h200" or "ascend_910b2"; invalid_argument lists the ids there are.
+/// A profile by id, such as "h200" or "ascend_910b2"; invalid_argument lists the nearest ids and
+/// all that there are.
 Result<Machine> machine_profile(std::string_view id);
+
+/// A machine from a profile's text, as in machines/*.toml; messages name the line and the field.
+Result<Machine> parse_machine(std::string_view toml, std::string_view id);
 
 /// Ids of all profiles, in alphabetical order.
 std::vector<std::string> machine_profile_ids();

@@ -43,7 +43,7 @@ Store cache_store(int level, Figure bytes, std::string unit) {
   Store store;
   store.name = fmt::format("L{}", level);
   store.unit = std::move(unit);
-  store.holds = "q k v s p o";
+  store.holds = "q k v s o";
   store.capacity_bytes = std::move(bytes);
   return store;
 }
@@ -95,6 +95,7 @@ Machine discover() {
     m.units = std::clamp<std::int64_t>(cores, 1, m.units);
     m.note += fmt::format(", container quota {:.4g} cores", *quota);
   }
+  m.unit_count = queried(static_cast<double>(m.units), "affinity, topology and container quota");
   m.stores = private_stores(caches);
   for (const machine::Cache& cache : caches) {
     if (cache.level != 3) continue;
