@@ -46,12 +46,14 @@ TEST_F(Device, OverlayReplacesWhatTheDriverSaysAndKeepsTheRest) {
   profile.stores.push_back({"shared memory",
                             "q k v",
                             "SM",
+                            1,
                             {1000, Grade::read, "a document"},
                             {33e12, Grade::derived, "x"}});
   const Machine machine = overlay(profile, *query_device(fake_driver_api(), 0));
   EXPECT_EQ(machine.id, "h200");
   EXPECT_EQ(machine.kind, MachineKind::gpu);
   EXPECT_EQ(machine.units, 132);
+  EXPECT_EQ(machine.unit_count.grade, Grade::queried);
   EXPECT_EQ(machine.clock_hz.grade, Grade::queried);
   EXPECT_EQ(machine.registers_bytes_per_unit.value, 262144);
   ASSERT_EQ(machine.stores.size(), 1u);

@@ -35,6 +35,10 @@ std::string model(std::string_view profile_name) {
   return {};
 }
 
+std::string architecture(const DeviceFacts& facts) {
+  return fmt::format("sm_{}{}", facts.compute_capability_major, facts.compute_capability_minor);
+}
+
 }  // namespace
 
 Result<DeviceFacts> query_device(const DriverApi& api, DeviceOrdinal device) {
@@ -88,13 +92,14 @@ Machine overlay(Machine profile, const DeviceFacts& facts) {
   machine.vendor = "NVIDIA";
   machine.kind = MachineKind::gpu;
   machine.unit_kind = "SM";
-  machine.arch =
-      fmt::format("sm_{}{}", facts.compute_capability_major, facts.compute_capability_minor);
+  const std::string arch = architecture(facts);
+  if (!machine.arch.starts_with(arch)) machine.arch = arch;
   if (machine.id.empty()) machine.id = machine.arch;
-  if (facts.multiprocessors > 0) machine.units = facts.multiprocessors;
   const auto set = [](Figure& figure, double value) {
     if (value > 0) figure = {value, Grade::queried, "CUDA driver"};
   };
+  set(machine.unit_count, facts.multiprocessors);
+  if (facts.multiprocessors > 0) machine.units = facts.multiprocessors;
   set(machine.clock_hz, facts.clock_hz);
   set(machine.cache_bytes, facts.l2_bytes);
   set(machine.memory_bytes, facts.memory_bytes);
@@ -113,8 +118,7 @@ Machine overlay(Machine profile, const DeviceFacts& facts) {
 }
 
 Machine matching_profile(std::span<const Machine> profiles, const DeviceFacts& facts) {
-  const std::string arch =
-      fmt::format("sm_{}{}", facts.compute_capability_major, facts.compute_capability_minor);
+  const std::string arch = architecture(facts);
   const std::vector<std::string> device_words = words(facts.name);
   const Machine* best = nullptr;
   const auto distance = [&](const Machine& profile) {
