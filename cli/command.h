@@ -22,6 +22,7 @@ struct Command {
 
 Command add_info(CLI::App& app);
 Command add_plan(CLI::App& app);
+Command add_run(CLI::App& app);
 
 /// Adds --json to a subcommand.
 std::shared_ptr<bool> add_json_flag(CLI::App& app);

@@ -13,7 +13,7 @@
 namespace tilewright::cli {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 json figure_json(const Figure& figure) {
   if (!figure.known()) return nullptr;

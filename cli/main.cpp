@@ -1,8 +1,11 @@
 // cli/main.cpp: the command `tilewright`: reads flags, runs one subcommand, reports its outcome.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
@@ -65,6 +68,7 @@ int run_command(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("Each subcommand has --help with examples. Exit code: 0 ok, 2 bad input, 1 failed.");
   const std::vector<Command> commands = {
+      add_run(app),
       add_plan(app),
       add_info(app),
   };
@@ -90,7 +94,16 @@ int run_command(int argc, char** argv) {
 }  // namespace
 }  // namespace tilewright::cli
 
+// An input file that shrinks while it is mapped raises SIGBUS where it is read.
+extern "C" void report_lost_file(int) {
+  constexpr std::string_view kMessage =
+      "tilewright: io error: an input file became shorter while it was being read\n";
+  (void)!write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  _exit(1);
+}
+
 int main(int argc, char** argv) {
+  std::signal(SIGBUS, report_lost_file);
   try {
     return tilewright::cli::run_command(argc, argv);
   } catch (const std::exception& error) {

@@ -1,0 +1,189 @@
+// cli/run.cpp: `tilewright run`: attention on files: reads Q, K and V, writes O and LSE.
+#include "tilewright/run.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "check.h"
+#include "command.h"
+#include "files/buffer.h"
+#include "flags.h"
+#include "operands.h"
+#include "output.h"
+#include "process_memory.h"
+#include "progress.h"
+#include "text.h"
+
+namespace tilewright::cli {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct RunFlags {
+  InputPaths paths;
+  std::string out, lse, layout = "bshd", out_dtype;
+  bool packed = false;
+  std::shared_ptr<ScoreFlags> score;
+  std::shared_ptr<PlanFlags> plan;
+  std::shared_ptr<bool> json;
+};
+
+// What a finished run has to tell.
+struct Report {
+  double seconds = 0;
+  double flops = 0;
+  std::int64_t output_bytes = 0;
+  std::int64_t peak_bytes = 0;
+
+  double gflop_per_second() const { return seconds > 0 ? flops / seconds / 1e9 : 0; }
+};
+
+void print_json(const RunFlags& flags, const Operands& operands, const Plan& plan,
+                const Report& report) {
+  const auto text = [](const json& value) {
+    return value.dump(2, ' ', false, json::error_handler_t::replace);
+  };
+  json out = {
+      {"out",
+       {{"path", flags.out}, {"shape", operands.o_shape}, {"dtype", name(plan.problem.o_dtype())}}},
+      {"lse", flags.lse.empty()
+                  ? json(nullptr)
+                  : json{{"path", flags.lse}, {"shape", operands.lse_shape}, {"dtype", "f32"}}},
+      {"seconds", report.seconds},
+      {"flops", report.flops},
+      {"gflop_per_second", report.gflop_per_second()},
+      {"peak_resident_bytes", report.peak_bytes},
+      {"input_bytes", operands.input_bytes},
+      {"output_bytes", report.output_bytes},
+      {"notes", operands.notes},
+      {"plan", json::parse(to_json(plan), nullptr, false)}};
+  fmt::print("{}\n", text(out));
+}
+
+void print_text(const RunFlags& flags, const Operands& operands, const Plan& plan,
+                const Report& report) {
+  fmt::print("{:<8}{}  {} {}\n", "out", quote(flags.out), files::shape_text(operands.o_shape),
+             name(plan.problem.o_dtype()));
+  if (!flags.lse.empty()) {
+    fmt::print("{:<8}{}  {} f32\n", "lse", quote(flags.lse), files::shape_text(operands.lse_shape));
+  }
+  fmt::print("{:<8}{}, {:.2f} GFLOP/s\n", "time", seconds_text(report.seconds),
+             report.gflop_per_second());
+  fmt::print("{:<8}{} at the peak: inputs {}, outputs {}, all else {}\n", "memory",
+             bytes_text(static_cast<double>(report.peak_bytes)),
+             bytes_text(static_cast<double>(operands.input_bytes)),
+             bytes_text(static_cast<double>(report.output_bytes)),
+             bytes_text(static_cast<double>(std::max<std::int64_t>(
+                 0, report.peak_bytes - operands.input_bytes - report.output_bytes))));
+  fmt::print("{:<8}{}\n", "plan", to_text(plan));
+}
+
+Status run_files(const RunFlags& flags) {
+  const Layout layout = flags.layout == "bhsd" ? Layout::bhsd : Layout::bshd;
+  Result<std::unique_ptr<Operands>> read = read_operands(flags.paths, layout, flags.packed);
+  if (!read.ok()) return read.status();
+  Operands& operands = **read;
+  flags.score->apply(operands.spec);
+  if (!flags.out_dtype.empty()) operands.spec.o_dtype = parse_dtype(flags.out_dtype);
+  const Result<Plan> plan = make_plan(operands.spec, *flags.plan);
+  if (!plan.ok()) return plan.status();
+
+  const DType o_dtype = plan->problem.o_dtype();
+  const auto lse_rows = static_cast<std::size_t>(plan->problem.lse_rows());
+  const std::int64_t o_bytes = files::count_elements(operands.o_shape).value_or(0) *
+                               static_cast<std::int64_t>(size_bytes(o_dtype));
+  Result<Outputs> outputs = Outputs::create(flags.out, flags.lse, {"o", o_dtype, operands.o_shape},
+                                            {"lse", DType::f32, operands.lse_shape});
+  if (!outputs.ok()) return outputs.status();
+  const auto o = files::zeroed_buffer(static_cast<std::size_t>(o_bytes));
+  if (!o.ok()) return o.status();
+  const auto lse = files::zeroed_buffer(lse_rows * sizeof(float));
+  if (!lse.ok()) return lse.status();
+  // Rows past a sequence's length are not written: they see no key, so O = 0 and LSE = -inf.
+  auto* lse_data = reinterpret_cast<float*>(lse->get());
+  std::fill_n(lse_data, lse_rows, -std::numeric_limits<float>::infinity());
+  AttentionTensors tensors = operands.tensors;
+  tensors.o = o->get();
+  tensors.lse = lse_data;
+
+  Report report;
+  {
+    Progress progress("attention");
+    RunOptions options;
+    options.progress = [&progress](double fraction) { progress.update(fraction); };
+    const auto start = std::chrono::steady_clock::now();
+    Status status = run(*plan, tensors, options);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    if (!status.ok()) return status;
+    report.seconds = elapsed.count();
+  }
+  Status status = outputs->write(o->get(), lse_data);
+  if (!status.ok()) return status;
+  report.flops = flops_of(plan->problem, operands);
+  report.output_bytes = o_bytes + static_cast<std::int64_t>(lse_rows * sizeof(float));
+  report.peak_bytes = peak_resident_bytes();
+  for (const std::string& note : operands.notes) fmt::print(stderr, "note: {}\n", note);
+  if (*flags.json) {
+    print_json(flags, operands, *plan, report);
+  } else {
+    print_text(flags, operands, *plan, report);
+  }
+  return {};
+}
+
+constexpr const char* kFooter =
+    R"(Arrays are [tokens, dim] (one head), [tokens, heads, dim] or [batch, tokens, heads, dim];
+with --layout bhsd, heads come before tokens. Types: f32, bf16, f16; f64 is rounded to f32.
+LSE is f32, [batch, heads, tokens]. Rows past a sequence's length become O = 0, LSE = -inf.
+A file ending in .safetensors is read for the tensor of the flag's name (q, k, v, bias, alibi,
+sink, q_lengths, kv_lengths), and written with tensors o and lse. bf16 in .npy is '<V2'.
+
+Examples:
+  tilewright run --q q.npy --k k.npy --v v.npy --out o.npy --lse lse.npy
+  tilewright run --input qkv.safetensors --out o.safetensors --causal bottom-right
+  tilewright run --q q.npy --k k.npy --v v.npy --out o.npy --packed --q-lengths offsets.npy
+  tilewright run --q q.npy --k k.npy --v v.npy --out o.npy --window 255,0 --tile 64x128 --json)";
+
+}  // namespace
+
+Command add_run(CLI::App& app) {
+  CLI::App* run_app =
+      app.add_subcommand("run", "Attention on files: read Q, K and V, write O and LSE");
+  run_app->footer(kFooter);
+  auto flags = std::make_shared<RunFlags>();
+  InputPaths& paths = flags->paths;
+  const auto file = [&](const char* flag, std::string& value, const char* help) {
+    return run_app->add_option(flag, value, help)->type_name("FILE");
+  };
+  file("--q", paths.q, "Queries");
+  file("--k", paths.k, "Keys");
+  file("--v", paths.v, "Values");
+  file("--input", paths.input, "A .safetensors file with tensors q, k and v");
+  file("--out", flags->out, "Where O goes: .npy or .safetensors")->required();
+  file("--lse", flags->lse, "Where the log-sum-exp of each row goes");
+  run_app->add_option("--layout", flags->layout, "Order of the axes in files")
+      ->check(one_of({"bshd", "bhsd"}))
+      ->capture_default_str();
+  run_app->add_flag("--packed", flags->packed,
+                    "Sequences lie one behind another; --q-lengths and --kv-lengths (default: the "
+                    "same) hold batch + 1 offsets");
+  file("--q-lengths", paths.q_lengths, "Query tokens of each sequence, [batch] integers");
+  file("--kv-lengths", paths.kv_lengths, "Key tokens of each sequence, [batch] integers");
+  file("--alibi", paths.alibi, "ALiBi slopes, [heads] or [batch, heads]");
+  file("--sink", paths.sinks, "Attention sinks, [heads] or [batch, heads] natural-log logits");
+  file("--bias", paths.bias,
+       "Added to scores, or boolean (false masks); [batch, heads, q, kv], 1 broadcasts");
+  run_app->add_option("--out-dtype", flags->out_dtype, "Element type of O (default: that of q)")
+      ->check(one_of(dtype_words()));
+  flags->score = add_score_flags(*run_app);
+  flags->plan = add_plan_flags(*run_app);
+  flags->json = add_json_flag(*run_app);
+  return {run_app, [flags] { return run_files(*flags); }, flags->json};
+}
+
+}  // namespace tilewright::cli
