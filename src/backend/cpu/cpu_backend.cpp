@@ -1,147 +1,135 @@
 // src/backend/cpu/cpu_backend.cpp: runs forward plans on this machine's cores.
 #include "backend/cpu/cpu_backend.h"
 
-#include <bit>
-#include <cmath>
-#include <limits>
+#include <fmt/format.h>
 
-#include "schedule/sequence.h"
-#include "schedule/tile_walk.h"
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <new>
+#include <span>
+
+#include "backend/cpu/kernels.h"
 
 namespace tilewright::cpu {
 namespace {
 
-using schedule::Index;
+// Below this many multiply-adds a worker, waking it costs more than it saves.
+constexpr double kLeastWorkPerWorker = 1e6;
 
-float load(const void* data, DType dtype, Index i) {
-  if (dtype == DType::f32) return static_cast<const float*>(data)[i];
-  const std::uint16_t bits = static_cast<const std::uint16_t*>(data)[i];
-  if (dtype == DType::bf16) return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-  _Float16 half = 0;
-  __builtin_memcpy(&half, &bits, 2);
-  return static_cast<float>(half);
-}
+struct FreeAligned {
+  void operator()(std::byte* memory) const { ::operator delete (memory, std::align_val_t{64}); }
+};
+using AlignedBytes = std::unique_ptr<std::byte, FreeAligned>;
 
-void store(void* data, DType dtype, Index i, float value) {
-  if (dtype == DType::f32) {
-    static_cast<float*>(data)[i] = value;
-  } else if (dtype == DType::bf16) {
-    const auto bits = std::bit_cast<std::uint32_t>(value);
-    static_cast<std::uint16_t*>(data)[i] =
-        static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-  } else {
-    const auto half = static_cast<_Float16>(value);
-    __builtin_memcpy(static_cast<char*>(data) + i * 2, &half, 2);
+// Hands out task indices to workers, reports progress from worker 0 and keeps the first exception
+// from ending the process.
+class TaskQueue {
+ public:
+  TaskQueue(Index tasks, const std::function<void(double)>& progress, Executor* executor)
+      : tasks_(tasks), progress_(progress), executor_(executor) {}
+
+  template <class Work>
+  void run(Index workers, const Work& work) {
+    if (executor_ != nullptr) {
+      executor_->run_workers(workers, [&](std::int64_t worker) { drain(worker, work); });
+    } else {
+      drain(0, work);
+    }
+    if (error_) std::rethrow_exception(error_);
   }
+
+ private:
+  template <class Work>
+  void drain(Index worker, const Work& work) {
+    try {
+      for (Index task = next_++; task < tasks_; task = next_++) {
+        work(task, worker);
+        if (worker == 0 && progress_) {
+          progress_(static_cast<double>(schedule::min(next_, tasks_)) /
+                    static_cast<double>(tasks_));
+        }
+      }
+    } catch (...) {
+      next_ = tasks_;
+      if (!failed_.test_and_set()) error_ = std::current_exception();
+    }
+  }
+
+  Index tasks_;
+  const std::function<void(double)>& progress_;
+  Executor* executor_;  // null: this thread alone
+  std::atomic<Index> next_{0};
+  std::atomic_flag failed_;
+  std::exception_ptr error_;
+};
+
+Status check_tile(const ForwardPlan& forward) {
+  if (!schedule::cpu_forward_legal(forward.tile.q_rows, forward.tile.kv_rows)) {
+    return {StatusCode::invalid_argument,
+            fmt::format("plan.tile is {}x{}; accepted: 1 to {} queries by a multiple of {} keys up "
+                        "to {}",
+                        forward.tile.q_rows, forward.tile.kv_rows, schedule::kCpuMaxQueryRows,
+                        schedule::kCpuKeyMultiple, schedule::kCpuMaxKeyRows)};
+  }
+  if (forward.kv_splits < 1) {
+    return {StatusCode::invalid_argument,
+            fmt::format("plan.kv_splits is {}; accepted: 1 or more", forward.kv_splits)};
+  }
+  return {};
 }
 
 }  // namespace
 
-std::vector<std::string> instruction_sets() {
-  return {"portable"};
-}
+Status run_forward(const Plan& plan, const AttentionTensors& tensors, const RunOptions& options) {
+  const AttentionSpec& spec = plan.problem.spec();
+  const ForwardPlan& forward = plan.forward();
+  Status status = check_tile(forward);
+  if (!status.ok()) return status;
+  const Result<const Kernels*> kernels = find_kernels(forward.isa, spec.dtype);
+  if (!kernels.ok()) return kernels.status();
+  ForwardCall call{plan.problem, tensors, forward.tile, forward.kv_splits};
+  const Index tasks = call.tasks();
+  if (tasks == 0) return {};
+  Index workers = schedule::clamp(forward.workers, 1, tasks * call.kv_splits);
+  Executor* executor = options.executor;
+  if (executor == nullptr) {
+    // An engine's threads are awake anyway; ours are not woken for less than they cost.
+    const double work =
+        plan.problem.visible_scores() * static_cast<double>(spec.qk_dim + spec.v_dim);
+    workers =
+        schedule::clamp(static_cast<Index>(std::min(1e6, work / kLeastWorkPerWorker)), 1, workers);
+    if (workers > 1) executor = &default_executor();
+  }
 
-Status run_forward(const Plan& plan, const AttentionTensors& t, const RunOptions& options) {
-  const AttentionSpec& s = plan.problem.spec();
-  Executor& executor = options.executor != nullptr ? *options.executor : default_executor();
-  const auto sequence = [](const Lengths& lengths, const std::int32_t* data, Index b) {
-    switch (lengths.kind) {
-      case LengthKind::fixed:
-        break;
-      case LengthKind::per_sequence:
-        return schedule::padded_sequence(data, b, lengths.max_tokens);
-      case LengthKind::cumulative:
-        return schedule::packed_sequence(data, b, lengths.max_tokens, lengths.total_tokens);
-    }
-    return schedule::Sequence{0, lengths.max_tokens};
-  };
-  const auto per_head = [&](PerHead kind, const float* data, Index b, Index h) {
-    return kind == PerHead::per_head ? data[h] : data[b * s.heads + h];
-  };
-  const auto head = [&](Index b, Index h) {
-    const auto q_seq = sequence(s.q_lengths, t.q_lengths, b);
-    const auto kv_seq = sequence(s.kv_lengths, t.kv_lengths, b);
-    const bool q_packed = s.q_lengths.kind == LengthKind::cumulative;
-    const bool kv_packed = s.kv_lengths.kind == LengthKind::cumulative;
-    const auto rule = schedule::make_mask_rule(q_seq.tokens, kv_seq.tokens, s.mask.causal,
-                                               s.mask.diagonal == Diagonal::bottom_right,
-                                               s.mask.window_left, s.mask.window_right);
-    const auto at = [](const Strides& x, Index batch, Index token, Index head_index) {
-      return batch * x.batch + token * x.token + head_index * x.head;
-    };
-    const Index kv_head = h / plan.problem.group();
-    std::vector<float> o(static_cast<std::size_t>(s.v_dim));
-    for (Index i = 0; i < q_seq.tokens; ++i) {
-      float max = -std::numeric_limits<float>::infinity();
-      float sum = 0;
-      std::fill(o.begin(), o.end(), 0.0f);
-      const Index q0 = at(plan.problem.q(), q_packed ? 0 : b, q_seq.first_row + i, h);
-      const auto keys = rule.row(i);
-      for (Index j = keys.begin; j < keys.end; ++j) {
-        const Index k0 = at(plan.problem.k(), kv_packed ? 0 : b, kv_seq.first_row + j, kv_head);
-        float dot = 0;
-        for (Index d = 0; d < s.qk_dim; ++d) {
-          dot += load(t.q, s.dtype, q0 + d * plan.problem.q().dim) *
-                 load(t.k, s.dtype, k0 + d * plan.problem.k().dim);
-        }
-        float score = dot * static_cast<float>(plan.problem.scale());
-        if (s.softcap > 0) {
-          const auto cap = static_cast<float>(s.softcap);
-          score = cap * std::tanh(score / cap);
-        }
-        if (s.alibi != PerHead::none) {
-          const Index distance = i + kv_seq.tokens - q_seq.tokens - j;
-          score -= per_head(s.alibi, t.alibi_slopes, b, h) *
-                   static_cast<float>(distance < 0 ? -distance : distance);
-        }
-        if (s.bias.kind != BiasKind::none) {
-          const Index at_bias = b * s.bias.batch_stride + h * s.bias.head_stride +
-                                i * s.bias.q_stride + j * s.bias.kv_stride;
-          if (s.bias.kind == BiasKind::additive) {
-            score += load(t.bias, s.bias.dtype, at_bias);
-          } else if (static_cast<const std::uint8_t*>(t.bias)[at_bias] == 0) {
-            continue;
-          }
-        }
-        if (score == -std::numeric_limits<float>::infinity()) continue;
-        const float new_max = std::max(max, score);
-        const float keep = std::exp(max - new_max);
-        const float p = std::exp(score - new_max);
-        const Index v0 = at(plan.problem.v(), kv_packed ? 0 : b, kv_seq.first_row + j, kv_head);
-        for (Index d = 0; d < s.v_dim; ++d) {
-          o[static_cast<std::size_t>(d)] = o[static_cast<std::size_t>(d)] * keep +
-                                           p * load(t.v, s.dtype, v0 + d * plan.problem.v().dim);
-        }
-        sum = sum * keep + p;
-        max = new_max;
-      }
-      if (s.sinks != PerHead::none) {
-        const float sink = per_head(s.sinks, t.sinks, b, h);
-        const float new_max = std::max(max, sink);
-        if (new_max > -std::numeric_limits<float>::infinity()) {
-          const float keep = std::exp(max - new_max);
-          for (float& x : o) x *= keep;
-          sum = sum * keep + std::exp(sink - new_max);
-          max = new_max;
-        }
-      }
-      const Index o0 = at(plan.problem.o(), q_packed ? 0 : b, q_seq.first_row + i, h);
-      for (Index d = 0; d < s.v_dim; ++d) {
-        store(t.o, plan.problem.o_dtype(), o0 + d * plan.problem.o().dim,
-              sum > 0 ? o[static_cast<std::size_t>(d)] / sum : 0.0f);
-      }
-      if (t.lse != nullptr) {
-        const Index row = q_packed ? h * s.q_lengths.total_tokens + q_seq.first_row + i
-                                   : (b * s.heads + h) * s.q_lengths.max_tokens + i;
-        t.lse[row] = max + std::log(sum);
-      }
-    }
-  };
-  const Index tasks = s.batch * s.heads;
-  const Index workers = schedule::max(1, schedule::min(tasks, plan.forward().workers));
-  executor.run_workers(workers, [&](Index worker) {
-    for (Index task = worker; task < tasks; task += workers) head(task / s.heads, task % s.heads);
+  const Index scratch_bytes = schedule::cpu_forward_scratch_bytes(
+      forward.tile.q_rows, forward.tile.kv_rows, spec.qk_dim, spec.v_dim);
+  const Index partial_bytes =
+      schedule::cpu_forward_partial_bytes(plan.problem.lse_rows(), spec.v_dim, call.kv_splits);
+  const Index needed = workers * scratch_bytes + partial_bytes;
+  AlignedBytes allocated;
+  auto* memory = static_cast<std::byte*>(options.workspace.data);
+  if (memory == nullptr || static_cast<Index>(options.workspace.bytes) < needed) {
+    memory = static_cast<std::byte*>(
+        ::operator new (static_cast<std::size_t>(needed), std::align_val_t{64}));
+    allocated.reset(memory);
+  }
+  call.partials = reinterpret_cast<float*>(memory + workers * scratch_bytes);
+
+  TaskQueue queue(tasks * call.kv_splits, options.progress, executor);
+  queue.run(workers, [&](Index index, Index worker) {
+    const ForwardTask task = make_task(call, index / call.kv_splits, index % call.kv_splits);
+    if (task.rows() > 0) (*kernels)->forward(call, task, memory + worker * scratch_bytes);
   });
+  if (call.kv_splits > 1) {
+    const std::function<void(double)> silent;
+    TaskQueue merge(tasks, silent, executor);
+    merge.run(schedule::min(workers, tasks), [&](Index index, Index) {
+      const ForwardTask task = make_task(call, index, 0);
+      if (task.rows() > 0) (*kernels)->merge(call, task);
+    });
+  }
   return {};
 }
 

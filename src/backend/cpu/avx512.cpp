@@ -1,0 +1,14 @@
+// src/backend/cpu/avx512.cpp: the kernels compiled for avx512.
+#include "backend/cpu/target_begin.h"
+
+#undef HWY_TARGET
+#define HWY_TARGET HWY_AVX3
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace tilewright::cpu::avx512 {
+#include "backend/cpu/kernels-inl.h"
+
+const Kernels kKernels{forward_task<Float32>, merge_task, exp2_array, tanh_array, 4};
+}  // namespace tilewright::cpu::avx512
+HWY_AFTER_NAMESPACE();

@@ -1,0 +1,63 @@
+// src/backend/cpu/forward_call.h: one forward call and its tasks, as every instruction set sees
+// them.
+#pragma once
+
+#include <cstddef>
+
+#include "schedule/cpu_forward.h"
+#include "schedule/tile_walk.h"
+#include "tilewright/plan.h"
+
+namespace tilewright::cpu {
+
+using schedule::Index;
+
+/// What all workers share.
+struct ForwardCall {
+  const AttentionProblem& problem;
+  const AttentionTensors& tensors;
+  Tile tile;
+  Index kv_splits = 1;
+  float* partials = nullptr;  ///< kv_splits x lse_rows x (v_dim + 2), when split
+
+  Index heads_per_tile() const;   ///< query heads whose rows share a tile
+  Index tokens_per_tile() const;  ///< query tokens of a tile
+  Index tasks() const;            ///< before splitting
+};
+
+/// The rows [token_begin, token_end) x [head, head + heads) of one sequence, against one part of
+/// the keys of one kv head. Row r is token token_begin + r / heads of head head + r % heads.
+struct ForwardTask {
+  Index batch = 0;
+  Index head = 0;
+  Index heads = 1;
+  Index kv_head = 0;
+  Index token_begin = 0;
+  Index token_end = 0;
+  Index split = 0;
+  Index q_first_row = 0;  ///< of the sequence, when packed
+  Index kv_first_row = 0;
+  schedule::MaskRule rule;
+
+  Index rows() const { return (token_end - token_begin) * heads; }
+  Index token(Index row) const { return token_begin + row / heads; }
+  Index head_of(Index row) const { return head + row % heads; }
+};
+
+/// Task `index` of call.tasks(); token_end == token_begin when the sequence is shorter. Of each
+/// head the longest comes first.
+ForwardTask make_task(const ForwardCall& call, Index index, Index split);
+
+/// Where the LSE of a row lies.
+Index lse_index(const ForwardCall& call, const ForwardTask& task, Index row);
+
+/// One row's running maximum in units of log2 and sum, as O's denominator: 1 / sum with the sink
+/// added, and the log-sum-exp in natural units. log2_to_natural: what one unit of max is worth.
+struct RowEnd {
+  float scale;  ///< what the unnormalised O is multiplied by
+  float lse;
+};
+RowEnd finish_row(const ForwardCall& call, const ForwardTask& task, Index row, float max, float sum,
+                  double natural_per_unit);
+
+}  // namespace tilewright::cpu

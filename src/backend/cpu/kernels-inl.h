@@ -1,0 +1,27 @@
+// src/backend/cpu/kernels-inl.h: all of one instruction set's fp32 kernels: included in its
+// namespace.
+#include "backend/cpu/vector_math-inl.h"
+
+#include "backend/cpu/pack-inl.h"
+
+#include "backend/cpu/arithmetic-inl.h"
+
+#include "backend/cpu/product-inl.h"
+
+#include "backend/cpu/softmax-inl.h"
+
+#include "backend/cpu/forward-inl.h"
+
+inline void exp2_array(const float* from, float* to, Index count) {
+  const FloatTag d;
+  for (Index i = 0; i < count; i += kLanes) {
+    hn::StoreU(exp2_vector(hn::LoadU(d, from + i)), d, to + i);
+  }
+}
+
+inline void tanh_array(const float* from, float* to, Index count) {
+  const FloatTag d;
+  for (Index i = 0; i < count; i += kLanes) {
+    hn::StoreU(tanh_vector(hn::LoadU(d, from + i)), d, to + i);
+  }
+}

@@ -1,0 +1,14 @@
+// src/backend/cpu/portable.cpp: the kernels compiled for portable.
+#include "backend/cpu/target_begin.h"
+
+#undef HWY_TARGET
+#define HWY_TARGET HWY_EMU128
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace tilewright::cpu::portable {
+#include "backend/cpu/kernels-inl.h"
+
+const Kernels kKernels{forward_task<Float32>, merge_task, exp2_array, tanh_array, 4};
+}  // namespace tilewright::cpu::portable
+HWY_AFTER_NAMESPACE();

@@ -1,0 +1,99 @@
+// src/backend/cpu/product-inl.h: the two products of attention, as blocks held in registers.
+//
+// Inline code of one instruction set: included inside its namespace. A block is kBlockRows rows by
+// kBlockVectors vectors of sums; both products are sum over k of left(row, k) * right(k, column).
+// With 32 registers 24 sums leave room for two vectors of the right-hand side and one broadcast;
+// with 16, 12 sums do.
+
+/// Rows of the next block when `rows` are left: whole blocks, then powers of two.
+constexpr Index next_block_rows(Index rows) {
+  if (rows >= kBlockRows) return kBlockRows;
+  Index block = 8;
+  while (block > rows) block /= 2;
+  return block;
+}
+
+/// out(row, column) = sum, or out * keep[row] + sum when kAccumulate. left(row, k) is
+/// left[row * kLeftRow + k * kLeftDepth], right(k, column) is right[k * width + column] with width
+/// = kVectors * kLanes.
+template <class Arithmetic, Index kRows, Index kVectors, Index kLeftRow, Index kLeftDepth,
+          bool kAccumulate>
+HWY_NOINLINE void product_block(const float* left, const float* right, Index depth, float* out,
+                                Index out_stride, const float* keep) {
+  const FloatTag d;
+  FloatVector sum[kRows][kVectors];
+#pragma GCC unroll 16
+  for (Index r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (Index v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(d);
+  }
+  for (Index k = 0; k < depth; ++k) {
+    FloatVector column[kVectors];
+#pragma GCC unroll 4
+    for (Index v = 0; v < kVectors; ++v) column[v] = hn::Load(d, right + v * kLanes);
+#pragma GCC unroll 16
+    for (Index r = 0; r < kRows; ++r) {
+      const FloatVector row = hn::Set(d, left[r * kLeftRow]);
+#pragma GCC unroll 4
+      for (Index v = 0; v < kVectors; ++v) sum[r][v] = Arithmetic::dot(row, column[v], sum[r][v]);
+    }
+    left += kLeftDepth;
+    right += kVectors * kLanes;
+  }
+#pragma GCC unroll 16
+  for (Index r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (Index v = 0; v < kVectors; ++v) {
+      float* at = out + r * out_stride + v * kLanes;
+      if constexpr (kAccumulate) {
+        sum[r][v] = hn::MulAdd(hn::Load(d, at), hn::Set(d, keep[r]), sum[r][v]);
+      }
+      hn::Store(sum[r][v], d, at);
+    }
+  }
+}
+
+/// Calls product(rows, vectors) with both as constants.
+template <class Product>
+HWY_INLINE void with_block(Index rows, Index vectors, Product product) {
+  const auto with_rows = [&](auto fixed_rows) HWY_ATTR {
+    if (vectors == 2) {
+      product(fixed_rows, std::integral_constant<Index, 2>());
+    } else {
+      product(fixed_rows, std::integral_constant<Index, 1>());
+    }
+  };
+  switch (rows) {
+    case kBlockRows:
+      return with_rows(std::integral_constant<Index, kBlockRows>());
+    case 8:
+      if constexpr (kBlockRows > 8) return with_rows(std::integral_constant<Index, 8>());
+      break;
+    case 4:
+      return with_rows(std::integral_constant<Index, 4>());
+    case 2:
+      return with_rows(std::integral_constant<Index, 2>());
+    default:
+      return with_rows(std::integral_constant<Index, 1>());
+  }
+}
+
+/// A block of scores: left is packed [depth][rows], as pack_columns leaves Q.
+template <class Arithmetic>
+HWY_INLINE void score_block(Index rows, Index vectors, const float* left, const float* right,
+                            Index depth, float* out) {
+  with_block(rows, vectors, [&](auto fixed_rows, auto fixed_vectors) HWY_ATTR {
+    product_block<Arithmetic, fixed_rows, fixed_vectors, 1, fixed_rows, false>(
+        left, right, depth, out, schedule::kCpuScoreStride, nullptr);
+  });
+}
+
+/// out * keep + P V for a block of rows of P, which lie kCpuScoreStride apart.
+template <class Arithmetic>
+HWY_INLINE void output_block(Index rows, Index vectors, const float* left, const float* right,
+                             Index depth, float* out, Index out_stride, const float* keep) {
+  with_block(rows, vectors, [&](auto fixed_rows, auto fixed_vectors) HWY_ATTR {
+    product_block<Arithmetic, fixed_rows, fixed_vectors, schedule::kCpuScoreStride, 1, true>(
+        left, right, depth, out, out_stride, keep);
+  });
+}

@@ -1,0 +1,52 @@
+// tests/cpu/forward_test.cpp: every instruction set of this CPU, by force, on random problems.
+#include <array>
+
+#include "cpu/cpu_run.h"
+#include "reference/random.h"
+
+namespace tilewright::cpu_test {
+namespace {
+
+class Forward : public testing::TestWithParam<std::string> {};
+
+TEST_P(Forward, random_problems_are_right_with_any_tile) {
+  const std::uint64_t base =
+      static_cast<std::uint64_t>(testing::UnitTest::GetInstance()->random_seed());
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const std::uint64_t seed = base * 1000 + i;
+    reference::RandomLimits limits;
+    limits.max_flops = 2e7;
+    reference::Random random(seed);
+    const Tile tile{random.integer(1, 70), 16 * random.integer(1, 10)};
+    expect_right(reference::random_case(seed, limits), GetParam(), tile,
+                 random.chance(0.3) ? random.integer(2, 5) : 1);
+    if (HasFailure()) {
+      FAIL() << "seed " << seed;
+    }
+  }
+}
+
+TEST_P(Forward, lengths_around_tile_edges_are_right) {
+  for (const std::int64_t tokens : {1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129}) {
+    for (const bool causal : {false, true}) {
+      reference::Case what;
+      what.spec.q_lengths.max_tokens = tokens;
+      what.spec.kv_lengths.max_tokens = 64;
+      what.spec.heads = 2;
+      what.spec.kv_heads = 1;
+      what.spec.qk_dim = 40;
+      what.spec.v_dim = 72;
+      what.spec.mask.causal = causal;
+      what.seed = static_cast<std::uint64_t>(tokens);
+      expect_right(what, GetParam(), {48, 32});
+      std::swap(what.spec.q_lengths, what.spec.kv_lengths);
+      expect_right(what, GetParam(), {48, 32});
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, Forward, testing::ValuesIn(cpu::instruction_sets()),
+                         [](const auto& param_info) { return param_info.param; });
+
+}  // namespace
+}  // namespace tilewright::cpu_test
