@@ -92,6 +92,26 @@ constexpr Index cpu_forward_workspace_bytes(Index q_rows, Index kv_rows, Index q
          cpu_forward_partial_bytes(total_rows, v_dim, kv_splits);
 }
 
+/// The standard schedule keeps one head's S (then P) in the workspace: floats between its rows, a
+/// whole number of cache lines, odd so that rows spread over the sets of a cache.
+constexpr Index cpu_standard_score_stride(Index kv_len) {
+  const Index lines = ceil_div(kv_len, 16) + 1;
+  return (lines + 1 - lines % 2) * 16;
+}
+
+/// S of one head, and the maximum and sum of each row.
+constexpr Index cpu_standard_score_bytes(Index q_len, Index kv_len) {
+  return round_up((q_len * (cpu_standard_score_stride(kv_len) + 2)) * 4, 64);
+}
+
+/// Workspace of a standard plan, whose workers take q_rows x kv_rows tiles of S.
+constexpr Index cpu_standard_workspace_bytes(Index q_rows, Index kv_rows, Index qk_dim, Index v_dim,
+                                             Index workers, Index q_len, Index kv_len,
+                                             Index operand_bytes = 4) {
+  return workers * cpu_forward_scratch_bytes(q_rows, kv_rows, qk_dim, v_dim, operand_bytes) +
+         cpu_standard_score_bytes(q_len, kv_len);
+}
+
 /// A good tile for a core with this much L2: at most three quarters of it filled, the query tile
 /// first made large enough to hide packing.
 struct CpuTile {

@@ -17,18 +17,32 @@
 
 namespace tilewright::cpu_test {
 
-inline Plan make_plan(const AttentionProblem& problem, const std::string& isa, Tile tile,
-                      std::int64_t splits = 1, std::int64_t workers = 2) {
+/// How one case is run.
+struct How {
+  std::string isa;
+  Tile tile;
+  std::int64_t splits = 1;
+  Schedule schedule = Schedule::q_outer;
+  std::int64_t workers = 2;
+};
+
+inline Plan make_plan(const AttentionProblem& problem, const How& how) {
+  const AttentionSpec& spec = problem.spec();
   Plan plan(problem);
   ForwardPlan forward;
-  forward.tile = tile;
-  forward.kv_splits = splits;
-  forward.workers = workers;
-  forward.isa = isa;
+  forward.schedule = how.schedule;
+  forward.tile = how.tile;
+  forward.kv_splits = how.splits;
+  forward.workers = how.workers;
+  forward.isa = how.isa;
   plan.kernel = forward;
-  plan.workspace_bytes = schedule::cpu_forward_workspace_bytes(
-      tile.q_rows, tile.kv_rows, problem.spec().qk_dim, problem.spec().v_dim, workers,
-      problem.lse_rows(), splits);
+  plan.workspace_bytes = how.schedule == Schedule::standard
+                             ? schedule::cpu_standard_workspace_bytes(
+                                   how.tile.q_rows, how.tile.kv_rows, spec.qk_dim, spec.v_dim,
+                                   how.workers, problem.q_len(), problem.kv_len())
+                             : schedule::cpu_forward_workspace_bytes(
+                                   how.tile.q_rows, how.tile.kv_rows, spec.qk_dim, spec.v_dim,
+                                   how.workers, problem.lse_rows(), how.splits);
   return plan;
 }
 
@@ -46,14 +60,14 @@ struct PoisonedWorkspace {
 };
 
 /// Runs the case and expects it to be right and to touch nothing it must not.
-inline void expect_right(const reference::Case& what, const std::string& isa, Tile tile,
-                         std::int64_t splits = 1) {
-  SCOPED_TRACE(reference::to_text(what) + ", isa " + isa + ", tile " + std::to_string(tile.q_rows) +
-               "x" + std::to_string(tile.kv_rows) + ", splits " + std::to_string(splits));
+inline void expect_right(const reference::Case& what, const How& how) {
+  SCOPED_TRACE(reference::to_text(what) + ", isa " + how.isa + ", tile " +
+               std::to_string(how.tile.q_rows) + "x" + std::to_string(how.tile.kv_rows) +
+               ", splits " + std::to_string(how.splits) + ", " + std::string(name(how.schedule)));
   Result<reference::ProblemData> data = reference::ProblemData::create(what);
   ASSERT_TRUE(data.ok()) << data.status().message();
   data->prepare_run();
-  const Plan plan = make_plan(data->problem(), isa, tile, splits);
+  const Plan plan = make_plan(data->problem(), how);
   const PoisonedWorkspace workspace(plan);
   RunOptions options;
   options.workspace = {workspace.data, workspace.bytes};

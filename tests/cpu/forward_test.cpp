@@ -17,9 +17,13 @@ TEST_P(Forward, random_problems_are_right_with_any_tile) {
     reference::RandomLimits limits;
     limits.max_flops = 2e7;
     reference::Random random(seed);
-    const Tile tile{random.integer(1, 70), 16 * random.integer(1, 10)};
-    expect_right(reference::random_case(seed, limits), GetParam(), tile,
-                 random.chance(0.3) ? random.integer(2, 5) : 1);
+    How how{GetParam(), {random.integer(1, 70), 16 * random.integer(1, 10)}};
+    if (random.chance(0.3)) {
+      how.schedule = Schedule::standard;
+    } else if (random.chance(0.4)) {
+      how.splits = random.integer(2, 5);
+    }
+    expect_right(reference::random_case(seed, limits), how);
     if (HasFailure()) {
       FAIL() << "seed " << seed;
     }
@@ -38,9 +42,9 @@ TEST_P(Forward, lengths_around_tile_edges_are_right) {
       what.spec.v_dim = 72;
       what.spec.mask.causal = causal;
       what.seed = static_cast<std::uint64_t>(tokens);
-      expect_right(what, GetParam(), {48, 32});
+      expect_right(what, {GetParam(), {48, 32}});
       std::swap(what.spec.q_lengths, what.spec.kv_lengths);
-      expect_right(what, GetParam(), {48, 32});
+      expect_right(what, {GetParam(), {48, 32}});
     }
   }
 }

@@ -9,6 +9,6 @@ HWY_BEFORE_NAMESPACE();
 namespace tilewright::cpu::avx512 {
 #include "backend/cpu/kernels-inl.h"
 
-const Kernels kKernels{forward_task<Float32>, merge_task, exp2_array, tanh_array, 4};
+const Kernels kKernels = make_kernels<Float32>();
 }  // namespace tilewright::cpu::avx512
 HWY_AFTER_NAMESPACE();

@@ -34,23 +34,46 @@ struct Scratch {
     v = take(bytes.v_bytes);
     o = take(bytes.o_bytes);
   }
+
+  /// Nothing seen yet.
+  void clear(Index rows) const {
+    const FloatTag d;
+    for (Index row = 0; row < rows; ++row) {
+      max[row] = -std::numeric_limits<float>::infinity();
+      hn::Store(hn::Zero(d), d, sums + row * kLanes);
+    }
+    for (Index i = 0; i < rows * o_stride; i += kLanes) hn::Store(hn::Zero(d), d, o + i);
+  }
 };
 
-/// The rows of q, k or v that a task reads, from its first token on.
-inline Rows task_rows(const void* data, const AttentionSpec& spec, const Strides& strides,
-                      const Lengths& lengths, const ForwardTask& task, Index first_token,
-                      Index head, Index heads, Index dim) {
-  const auto element = static_cast<Index>(size_bytes(spec.dtype));
-  const Index batch = lengths.kind == LengthKind::cumulative ? 0 : task.batch;
-  const Index offset = batch * strides.batch + first_token * strides.token + head * strides.head;
-  return {static_cast<const char*>(data) + offset * element,
-          spec.dtype,
-          strides.token * element,
-          strides.head * element,
-          heads,
-          strides.dim,
-          dim};
-}
+/// The rows of q, k and v that a task reads: its own queries, and its sequence's keys and values.
+struct TaskOperands {
+  Rows q, k, v;
+
+  TaskOperands(const ForwardCall& call, const ForwardTask& task) {
+    const AttentionSpec& spec = call.problem.spec();
+    const auto element = static_cast<Index>(size_bytes(spec.dtype));
+    const auto rows = [&](const void* data, const Strides& strides, const Lengths& lengths,
+                          Index first_token, Index head, Index heads, Index dim) {
+      const Index batch = lengths.kind == LengthKind::cumulative ? 0 : task.batch;
+      const Index offset =
+          batch * strides.batch + first_token * strides.token + head * strides.head;
+      return Rows{static_cast<const char*>(data) + offset * element,
+                  spec.dtype,
+                  strides.token * element,
+                  strides.head * element,
+                  heads,
+                  strides.dim,
+                  dim};
+    };
+    q = rows(call.tensors.q, call.problem.q(), spec.q_lengths, task.q_first_row + task.token_begin,
+             task.head, task.heads, spec.qk_dim);
+    k = rows(call.tensors.k, call.problem.k(), spec.kv_lengths, task.kv_first_row, task.kv_head, 1,
+             spec.qk_dim);
+    v = rows(call.tensors.v, call.problem.v(), spec.kv_lengths, task.kv_first_row, task.kv_head, 1,
+             spec.v_dim);
+  }
+};
 
 /// Writes one row of O, scaled, in its dtype and strides.
 inline void store_output(const ForwardCall& call, const ForwardTask& task, Index row,
@@ -90,6 +113,14 @@ inline void store_output(const ForwardCall& call, const ForwardTask& task, Index
   }
 }
 
+/// Writes one finished row of O and LSE.
+inline void finish_output(const ForwardCall& call, const ForwardTask& task, Index row,
+                          const float* o, float max, float sum, double natural_per_unit) {
+  const RowEnd end = finish_row(call, task, row, max, sum, natural_per_unit);
+  store_output(call, task, row, o, end.scale);
+  if (call.tensors.lse != nullptr) call.tensors.lse[lse_index(call, task, row)] = end.lse;
+}
+
 /// Keeps one row's unnormalised O, maximum and sum for merge_rows.
 inline void store_partial(const ForwardCall& call, const ForwardTask& task, Index row,
                           const float* from, float max, float sum) {
@@ -110,6 +141,41 @@ void pack_keys(const Rows& rows, Index first, Index count, Index depth, float* p
   }
 }
 
+template <class Arithmetic>
+void pack_queries(const Rows& q, Index rows, const Scratch<Arithmetic>& scratch) {
+  for (Index row = 0, block; row < rows; row += block) {
+    block = next_block_rows(rows - row);
+    pack_columns<Arithmetic>(q, row, block, block, scratch.q + row * scratch.depth);
+  }
+}
+
+/// Products of a row block with keys [begin, end) of the packed tile of `keys`, in whole panels:
+/// begin is a multiple of kPanelWidth. Key j of the tile goes to column j of out.
+template <class Arithmetic>
+HWY_INLINE void score_panels(const Scratch<Arithmetic>& scratch, Index row, Index rows, Index begin,
+                             Index end, Index keys, float* out, Index out_stride) {
+  const Index padded = schedule::round_up(keys, kLanes);
+  for (Index column = begin; column < end; column += kPanelWidth) {
+    score_block<Arithmetic>(rows, schedule::min(kPanelWidth, padded - column) / kLanes,
+                            scratch.q + row * scratch.depth, scratch.k + column * scratch.depth,
+                            scratch.depth, out + column, out_stride);
+  }
+}
+
+/// O * keep + P V of a row block, over keys [begin, end) of the packed tile of `keys`.
+template <class Arithmetic>
+HWY_INLINE void output_panels(const Scratch<Arithmetic>& scratch, Index row, Index rows,
+                              Index begin, Index end, Index keys, const float* keep) {
+  const Index first = Arithmetic::units(begin);
+  const Index depth = Arithmetic::units(end) - first;
+  for (Index column = 0; column < scratch.o_stride; column += kPanelWidth) {
+    const Index width = schedule::min(kPanelWidth, scratch.o_stride - column);
+    output_block<Arithmetic>(rows, width / kLanes, scratch.scores + first,
+                             scratch.v + column * Arithmetic::units(keys) + first * width, depth,
+                             scratch.o + row * scratch.o_stride + column, scratch.o_stride, keep);
+  }
+}
+
 /// One row block against one key tile: keys [first_key, first_key + keys) of the sequence.
 template <class Arithmetic>
 void attend_block(const ForwardCall& call, const ForwardTask& task, const ScoreRule& rule,
@@ -124,15 +190,9 @@ void attend_block(const ForwardCall& call, const ForwardTask& task, const ScoreR
     end = schedule::min(seen.end - first_key, keys);
     if (end <= begin) return;
   }
-  const Index padded_keys = schedule::round_up(keys, kLanes);
+  score_panels<Arithmetic>(scratch, row, rows, begin, end, keys, scratch.scores,
+                           schedule::kCpuScoreStride);
   const Index padded_end = schedule::round_up(end, kLanes);
-  Index scored = begin;
-  for (; scored < padded_end; scored += kPanelWidth) {
-    const Index vectors = schedule::min(kPanelWidth, padded_keys - scored) / kLanes;
-    score_block<Arithmetic>(rows, vectors, scratch.q + row * scratch.depth,
-                            scratch.k + scored * scratch.depth, scratch.depth,
-                            scratch.scores + scored);
-  }
   float keep[kBlockRows];
   for (Index r = 0; r < rows; ++r) {
     float* s = scratch.scores + r * schedule::kCpuScoreStride;
@@ -146,15 +206,7 @@ void attend_block(const ForwardCall& call, const ForwardTask& task, const ScoreR
     keep[r] = softmax_row<Arithmetic>(s, begin, padded_end, rule.exp2_factor,
                                       {scratch.max + row + r, scratch.sums + (row + r) * kLanes});
   }
-  const Index first_unit = Arithmetic::units(begin);
-  const Index value_units = Arithmetic::units(keys);
-  for (Index column = 0; column < scratch.o_stride; column += kPanelWidth) {
-    const Index width = schedule::min(kPanelWidth, scratch.o_stride - column);
-    output_block<Arithmetic>(rows, width / kLanes, scratch.scores + first_unit,
-                             scratch.v + column * value_units + first_unit * width,
-                             Arithmetic::units(end) - first_unit,
-                             scratch.o + row * scratch.o_stride + column, scratch.o_stride, keep);
-  }
+  output_panels<Arithmetic>(scratch, row, rows, begin, end, keys, keep);
 }
 
 /// Computes one task with the given arithmetic; memory is this worker's scratch.
@@ -165,33 +217,17 @@ void forward_task(const ForwardCall& call, const ForwardTask& task, std::byte* m
   const Scratch<Arithmetic> scratch(call, memory);
   const ScoreRule rule = make_score_rule(spec);
   const Index rows = task.rows();
-  const Rows q = task_rows(call.tensors.q, spec, call.problem.q(), spec.q_lengths, task,
-                           task.q_first_row + task.token_begin, task.head, task.heads, spec.qk_dim);
-  const Rows k = task_rows(call.tensors.k, spec, call.problem.k(), spec.kv_lengths, task,
-                           task.kv_first_row, task.kv_head, 1, spec.qk_dim);
-  const Rows v = task_rows(call.tensors.v, spec, call.problem.v(), spec.kv_lengths, task,
-                           task.kv_first_row, task.kv_head, 1, spec.v_dim);
+  const TaskOperands operands(call, task);
   const auto whole =
       schedule::make_tile_walk(task.rule, task.token_begin, task.token_end, call.tile.kv_rows);
   const auto walk = schedule::split_walk(whole, task.split, call.kv_splits);
-  if (walk.tiles() > 0) {
-    for (Index row = 0, block; row < rows; row += block) {
-      block = next_block_rows(rows - row);
-      pack_columns<Arithmetic>(q, row, block, block, scratch.q + row * scratch.depth);
-    }
-  }
-  for (Index row = 0; row < rows; ++row) {
-    scratch.max[row] = -std::numeric_limits<float>::infinity();
-    hn::Store(hn::Zero(d), d, scratch.sums + row * kLanes);
-    for (Index i = 0; i < scratch.o_stride; i += kLanes) {
-      hn::Store(hn::Zero(d), d, scratch.o + row * scratch.o_stride + i);
-    }
-  }
+  if (walk.tiles() > 0) pack_queries<Arithmetic>(operands.q, rows, scratch);
+  scratch.clear(rows);
   for (Index tile = walk.first; tile < walk.end; ++tile) {
     const Index first_key = tile * call.tile.kv_rows;
     const Index keys = schedule::min(call.tile.kv_rows, task.rule.kv_len - first_key);
-    pack_keys<Arithmetic>(k, first_key, keys, scratch.depth, scratch.k);
-    Arithmetic::pack_values(v, first_key, keys, scratch.v);
+    pack_keys<Arithmetic>(operands.k, first_key, keys, scratch.depth, scratch.k);
+    Arithmetic::pack_values(operands.v, first_key, keys, scratch.v);
     for (Index row = 0, block; row < rows; row += block) {
       block = next_block_rows(rows - row);
       attend_block<Arithmetic>(call, task, rule, scratch, row, block, first_key, keys,
@@ -206,9 +242,7 @@ void forward_task(const ForwardCall& call, const ForwardTask& task, std::byte* m
       store_partial(call, task, row, o, max, sum);
       continue;
     }
-    const RowEnd row_end = finish_row(call, task, row, max, sum, rule.natural_per_unit);
-    store_output(call, task, row, o, row_end.scale);
-    if (call.tensors.lse != nullptr) call.tensors.lse[lse_index(call, task, row)] = row_end.lse;
+    finish_output(call, task, row, o, max, sum, rule.natural_per_unit);
   }
 }
 
@@ -237,8 +271,6 @@ inline void merge_task(const ForwardCall& call, const ForwardTask& task) {
       sum += part[1] * keep;
       for (Index i = 0; i < spec.v_dim; ++i) o[i] += part[2 + i] * keep;
     }
-    const RowEnd row_end = finish_row(call, task, row, max, sum, rule.natural_per_unit);
-    store_output(call, task, row, o, row_end.scale);
-    if (call.tensors.lse != nullptr) call.tensors.lse[lse_index(call, task, row)] = row_end.lse;
+    finish_output(call, task, row, o, max, sum, rule.natural_per_unit);
   }
 }

@@ -23,25 +23,11 @@ schedule::Sequence sequence(const Lengths& lengths, const std::int32_t* data, In
 
 }  // namespace
 
-Index ForwardCall::heads_per_tile() const {
-  return schedule::min(problem.group(), tile.q_rows);
-}
-
-Index ForwardCall::tokens_per_tile() const {
-  return tile.q_rows / heads_per_tile();
-}
-
-Index ForwardCall::tasks() const {
-  const AttentionSpec& spec = problem.spec();
-  return spec.batch * spec.kv_heads * schedule::ceil_div(problem.group(), heads_per_tile()) *
-         schedule::ceil_div(problem.q_len(), tokens_per_tile());
-}
-
 ForwardTask make_task(const ForwardCall& call, Index index, Index split) {
   const AttentionSpec& spec = call.problem.spec();
   const Index group = call.problem.group();
-  const Index head_tiles = schedule::ceil_div(group, call.heads_per_tile());
-  const Index token_tiles = schedule::ceil_div(call.problem.q_len(), call.tokens_per_tile());
+  const Index head_tiles = schedule::ceil_div(group, call.heads_per_tile);
+  const Index token_tiles = call.token_tiles();
   // Under a causal mask the last tile has the most keys; short tasks at the end even the load.
   const Index token_tile = token_tiles - 1 - index % token_tiles;
   index /= token_tiles;
@@ -51,8 +37,8 @@ ForwardTask make_task(const ForwardCall& call, Index index, Index split) {
   ForwardTask task;
   task.kv_head = index % spec.kv_heads;
   task.batch = index / spec.kv_heads;
-  const Index first = head_tile * call.heads_per_tile();
-  task.heads = schedule::min(call.heads_per_tile(), group - first);
+  const Index first = head_tile * call.heads_per_tile;
+  task.heads = schedule::min(call.heads_per_tile, group - first);
   task.head = task.kv_head * group + first;
   task.split = split;
   const auto q = sequence(spec.q_lengths, call.tensors.q_lengths, task.batch);

@@ -17,12 +17,22 @@ struct ForwardCall {
   const AttentionProblem& problem;
   const AttentionTensors& tensors;
   Tile tile;
+  Index heads_per_tile = 1;  ///< query heads of one group whose rows share a tile
   Index kv_splits = 1;
   float* partials = nullptr;  ///< kv_splits x lse_rows x (v_dim + 2), when split
 
-  Index heads_per_tile() const;   ///< query heads whose rows share a tile
-  Index tokens_per_tile() const;  ///< query tokens of a tile
-  Index tasks() const;            ///< before splitting
+  // The standard schedule, one head at a time.
+  float* scores = nullptr;    ///< [q_len][score_stride]
+  Index score_stride = 0;     ///< floats between rows of scores
+  float* row_ends = nullptr;  ///< [q_len][2]: maximum and sum
+
+  Index tokens_per_tile() const { return tile.q_rows / heads_per_tile; }
+  Index token_tiles() const { return schedule::ceil_div(problem.q_len(), tokens_per_tile()); }
+  /// Tasks before splitting: of each head (or heads_per_tile of them) one after another.
+  Index tasks() const {
+    return problem.spec().batch * problem.spec().kv_heads *
+           schedule::ceil_div(problem.group(), heads_per_tile) * token_tiles();
+  }
 };
 
 /// The rows [token_begin, token_end) x [head, head + heads) of one sequence, against one part of

@@ -12,6 +12,8 @@
 
 #include "backend/cpu/forward-inl.h"
 
+#include "backend/cpu/standard-inl.h"
+
 inline void exp2_array(const float* from, float* to, Index count) {
   const FloatTag d;
   for (Index i = 0; i < count; i += kLanes) {
@@ -24,4 +26,16 @@ inline void tanh_array(const float* from, float* to, Index count) {
   for (Index i = 0; i < count; i += kLanes) {
     hn::StoreU(tanh_vector(hn::LoadU(d, from + i)), d, to + i);
   }
+}
+
+template <class Arithmetic>
+constexpr Kernels make_kernels() {
+  return {forward_task<Arithmetic>,
+          merge_task,
+          standard_scores<Arithmetic>,
+          standard_softmax<Arithmetic>,
+          standard_output<Arithmetic>,
+          exp2_array,
+          tanh_array,
+          4 / Arithmetic::kElements};
 }

@@ -16,6 +16,10 @@ struct Kernels {
   void (*forward)(const ForwardCall& call, const ForwardTask& task, std::byte* scratch);
   /// Merges the partial results of one task's rows (kv_splits > 1).
   void (*merge)(const ForwardCall& call, const ForwardTask& task);
+  /// The standard schedule's three passes over one task.
+  void (*scores)(const ForwardCall& call, const ForwardTask& task, std::byte* scratch);
+  void (*softmax)(const ForwardCall& call, const ForwardTask& task);
+  void (*output)(const ForwardCall& call, const ForwardTask& task, std::byte* scratch);
   /// to[i] = 2^from[i] for from[i] <= 1; and tanh. For tests: count is a multiple of 16.
   void (*exp2)(const float* from, float* to, Index count);
   void (*tanh)(const float* from, float* to, Index count);

@@ -81,10 +81,10 @@ HWY_INLINE void with_block(Index rows, Index vectors, Product product) {
 /// A block of scores: left is packed [depth][rows], as pack_columns leaves Q.
 template <class Arithmetic>
 HWY_INLINE void score_block(Index rows, Index vectors, const float* left, const float* right,
-                            Index depth, float* out) {
+                            Index depth, float* out, Index out_stride) {
   with_block(rows, vectors, [&](auto fixed_rows, auto fixed_vectors) HWY_ATTR {
     product_block<Arithmetic, fixed_rows, fixed_vectors, 1, fixed_rows, false>(
-        left, right, depth, out, schedule::kCpuScoreStride, nullptr);
+        left, right, depth, out, out_stride, nullptr);
   });
 }
 
