@@ -89,6 +89,31 @@ CLI::Validator window_text() {
                [](const std::string& text) { return parse_pair(text, ',', -1).has_value(); });
 }
 
+CLI::Validator growing_integers(std::int64_t low, std::int64_t high) {
+  return check("N,...", fmt::format("growing integers from {} to {}, such as 1024,4096", low, high),
+               [low, high](const std::string& text) {
+                 const std::vector<std::int64_t> values = parse_integers(text);
+                 std::int64_t least = low;
+                 for (const std::int64_t value : values) {
+                   if (value < least || value > high) return false;
+                   least = value + 1;
+                 }
+                 return !values.empty();
+               });
+}
+
+std::vector<std::int64_t> parse_integers(std::string_view text) {
+  std::vector<std::int64_t> values;
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    const auto value = parse_integer(text.substr(0, comma));
+    if (!value) return {};
+    values.push_back(*value);
+    if (comma == std::string_view::npos) return values;
+    text.remove_prefix(comma + 1);
+  }
+}
+
 Tile parse_tile(const std::string& text) {
   const auto pair = parse_pair(text, 'x', 1).value_or(std::pair<std::int64_t, std::int64_t>{});
   return {pair.first, pair.second};

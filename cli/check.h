@@ -29,6 +29,11 @@ CLI::Validator tile_text();
 /// L,R: keys to the left and to the right, -1 unbounded.
 CLI::Validator window_text();
 
+/// Integers from low to high, each more than the one before it, with commas between.
+CLI::Validator growing_integers(std::int64_t low, std::int64_t high);
+
+/// For text that passed growing_integers().
+std::vector<std::int64_t> parse_integers(std::string_view text);
 /// For text that passed tile_text() or window_text().
 Tile parse_tile(const std::string& text);
 void parse_window(const std::string& text, Mask& mask);

@@ -20,9 +20,12 @@ struct Command {
   std::shared_ptr<const bool> json;  ///< whether --json was given
 };
 
+Command add_bench(CLI::App& app);
+Command add_demo(CLI::App& app);
 Command add_info(CLI::App& app);
 Command add_plan(CLI::App& app);
 Command add_run(CLI::App& app);
+Command add_verify(CLI::App& app);
 
 /// Adds --json to a subcommand.
 std::shared_ptr<bool> add_json_flag(CLI::App& app);

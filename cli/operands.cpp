@@ -13,7 +13,7 @@
 
 #include "files/npy.h"
 #include "files/safetensors.h"
-#include "numbers.h"
+#include "reference/element.h"
 #include "text.h"
 
 namespace tilewright::cli {
@@ -308,7 +308,7 @@ class Reader {
       for (std::int64_t h = 0; h < heads; ++h) {
         const std::int64_t at =
             h * array->strides.back() + (per_head ? 0 : b * array->strides.front());
-        values.push_back(load_f32(array->data, array->dtype, at));
+        values.push_back(reference::load(array->data, array->dtype, at));
       }
     }
     (tensor == "alibi" ? spec().alibi : spec().sinks) =

@@ -37,4 +37,14 @@ void Progress::update(double fraction, const std::string& detail) {
   std::fflush(stderr);
 }
 
+StatusLine::~StatusLine() {
+  show("");
+}
+
+void StatusLine::show(const std::string& what) const {
+  if (isatty(STDERR_FILENO) == 0) return;
+  fmt::print(stderr, "\r\x1b[K{}", what);
+  std::fflush(stderr);
+}
+
 }  // namespace tilewright::cli

@@ -28,4 +28,11 @@ class Progress {
   Clock::time_point last_;
 };
 
+/// A line on standard error that says what is going on, on a terminal only; erased when it goes.
+class StatusLine {
+ public:
+  ~StatusLine();
+  void show(const std::string& what) const;
+};
+
 }  // namespace tilewright::cli

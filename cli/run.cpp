@@ -28,6 +28,7 @@ struct RunFlags {
   InputPaths paths;
   std::string out, lse, layout = "bshd", out_dtype;
   bool packed = false;
+  std::int64_t repeat = 1;
   std::shared_ptr<ScoreFlags> score;
   std::shared_ptr<PlanFlags> plan;
   std::shared_ptr<bool> json;
@@ -116,11 +117,15 @@ Status run_files(const RunFlags& flags) {
     Progress progress("attention");
     RunOptions options;
     options.progress = [&progress](double fraction) { progress.update(fraction); };
-    const auto start = std::chrono::steady_clock::now();
-    Status status = run(*plan, tensors, options);
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    if (!status.ok()) return status;
-    report.seconds = elapsed.count();
+    std::vector<double> seconds;
+    for (std::int64_t i = 0; i < flags.repeat; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      Status status = run(*plan, tensors, options);
+      if (!status.ok()) return status;
+      seconds.push_back(
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    }
+    report.seconds = median(seconds);
   }
   Status status = outputs->write(o->get(), lse_data);
   if (!status.ok()) return status;
@@ -180,6 +185,9 @@ Command add_run(CLI::App& app) {
        "Added to scores, or boolean (false masks); [batch, heads, q, kv], 1 broadcasts");
   run_app->add_option("--out-dtype", flags->out_dtype, "Element type of O (default: that of q)")
       ->check(one_of(dtype_words()));
+  run_app->add_option("--repeat", flags->repeat, "Compute so many times, report the median time")
+      ->check(integer(1, 1000000))
+      ->capture_default_str();
   flags->score = add_score_flags(*run_app);
   flags->plan = add_plan_flags(*run_app);
   flags->json = add_json_flag(*run_app);

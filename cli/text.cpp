@@ -44,11 +44,20 @@ std::string seconds_text(double seconds) {
   return fmt::format("{:.1f} us", seconds * 1e6);
 }
 
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
 std::string Table::text() const {
   std::vector<std::size_t> widths;
   for (const auto& row : rows_) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+    // The last cell of a short row may run on over the columns that it lacks.
+    const std::size_t cells = row.size() < rows_.front().size() ? row.size() - 1 : row.size();
+    for (std::size_t c = 0; c < cells; ++c) widths[c] = std::max(widths[c], row[c].size());
   }
   std::string out;
   const auto add_line = [&](const std::vector<std::string>& row) {

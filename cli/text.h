@@ -18,6 +18,9 @@ std::string bytes_text(double bytes);
 /// "1.23 s", "45.6 ms", "7.8 us"
 std::string seconds_text(double seconds);
 
+/// The middle one, or the mean of the middle two; 0 of none.
+double median(std::vector<double> values);
+
 /// A table with a header, columns aligned to the right except the first ones.
 class Table {
  public:
