@@ -149,8 +149,7 @@ Result<tilewright::PlanOptions> to_options(const tilewright_plan_options& given)
 
 Result<tilewright::Machine> to_machine(const char* device) {
   if (device == nullptr || std::strcmp(device, "cpu") == 0) return tilewright::this_cpu();
-  return Status(StatusCode::invalid_argument,
-                std::string("device is ") + device + "; accepted: cpu");
+  return tilewright::machine_profile(device);
 }
 
 // An engine's C callback as an Executor.
