@@ -1,6 +1,7 @@
 // src/problem/problem.cpp: checks an AttentionSpec once and fills in its defaults.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -16,6 +17,7 @@ constexpr std::int64_t kMaxDim = 256;
 constexpr std::int64_t kMaxTokens = std::int64_t{1} << 40;
 constexpr std::int64_t kMaxHeads = std::int64_t{1} << 24;
 constexpr std::int64_t kMaxBatch = std::int64_t{1} << 31;
+constexpr double kMaxRows = 0x1p48;
 constexpr std::int64_t kMaxStride = std::int64_t{1} << 56;
 
 Status invalid(std::string message) {
@@ -63,6 +65,24 @@ Status check_lengths(std::string_view side, const Lengths& lengths, std::int64_t
   return {};
 }
 
+struct Axis {
+  const char* name;
+  std::int64_t stride, extent;
+};
+
+// No offset along an axis leaves 64 bits, nor does the sum of four.
+Status check_axis(std::string_view field, const Axis& axis) {
+  if (axis.stride < -kMaxStride || axis.stride > kMaxStride) {
+    return invalid(fmt::format("{} is {}; accepted: -2^56 to 2^56", field, axis.stride));
+  }
+  if (axis.extent > 1 &&
+      std::abs(axis.stride) > std::numeric_limits<std::int64_t>::max() / 16 / axis.extent) {
+    return invalid(fmt::format("{} is {} over {} elements; accepted: offsets below 2^59", field,
+                               axis.stride, axis.extent));
+  }
+  return {};
+}
+
 Status check_operand(std::string_view name, const Operand& operand, DType dtype, bool output,
                      std::int64_t rows, std::int64_t heads, std::int64_t batch, std::int64_t dim) {
   const std::int64_t alignment = operand.alignment_bytes;
@@ -72,47 +92,51 @@ Status check_operand(std::string_view name, const Operand& operand, DType dtype,
         fmt::format("{}.alignment_bytes is {}; accepted: 0 or a power of two from {} to 4096", name,
                     alignment, element));
   }
-  struct Axis {
-    const char* name;
-    std::int64_t stride, extent;
-  };
   const Strides& strides = *operand.strides;
   const bool empty = batch == 0 || rows == 0;  // contiguous strides are then 0
   for (const Axis& axis : {Axis{"batch", strides.batch, batch}, Axis{"token", strides.token, rows},
                            Axis{"head", strides.head, heads}, Axis{"dim", strides.dim, dim}}) {
-    if (axis.stride < -kMaxStride || axis.stride > kMaxStride) {
-      return invalid(fmt::format("{}.strides.{} is {}; accepted: -2^56 to 2^56", name, axis.name,
-                                 axis.stride));
-    }
-    if (axis.extent > 1 && axis.stride != 0 &&
-        std::abs(axis.stride) > std::numeric_limits<std::int64_t>::max() / 16 / axis.extent) {
-      return invalid(
-          fmt::format("{}.strides.{} is {} over {} elements; accepted: offsets below 2^59", name,
-                      axis.name, axis.stride, axis.extent));
-    }
+    const std::string field = fmt::format("{}.strides.{}", name, axis.name);
+    Status status = check_axis(field, axis);
+    if (!status.ok()) return status;
     if (output && !empty && axis.extent > 1 && axis.stride == 0) {
       return invalid(fmt::format(
-          "{}.strides.{} is 0 over {} elements; accepted: nonzero, since an output is written once",
-          name, axis.name, axis.extent));
+          "{} is 0 over {} elements; accepted: nonzero, since an output is written once", field,
+          axis.extent));
     }
   }
   return {};
 }
 
-Status check_bias(const Bias& bias) {
+Status check_bias(const AttentionSpec& spec) {
+  const Bias& bias = spec.bias;
   Status status = check_enum("bias.kind", bias.kind, 3, "0 none, 1 additive, 2 boolean");
   if (!status.ok()) return status;
   if (bias.kind == BiasKind::additive && !is_float(bias.dtype)) {
     return invalid(fmt::format("bias.dtype is {}; accepted for an additive bias: f32, bf16, f16",
                                name(bias.dtype)));
   }
-  for (const std::int64_t stride :
-       {bias.batch_stride, bias.head_stride, bias.q_stride, bias.kv_stride}) {
-    if (stride < -kMaxStride || stride > kMaxStride) {
-      return invalid(fmt::format("bias stride is {}; accepted: -2^56 to 2^56", stride));
-    }
+  for (const Axis& axis : {Axis{"bias.batch_stride", bias.batch_stride, spec.batch},
+                           Axis{"bias.head_stride", bias.head_stride, spec.heads},
+                           Axis{"bias.q_stride", bias.q_stride, spec.q_lengths.max_tokens},
+                           Axis{"bias.kv_stride", bias.kv_stride, spec.kv_lengths.max_tokens}}) {
+    status = check_axis(axis.name, axis);
+    if (!status.ok()) return status;
   }
   return {};
+}
+
+// All rows of one side, over every head, and of dims up to kMaxDim, stay countable.
+Status check_rows(std::string_view side, const AttentionSpec& spec, const Lengths& lengths) {
+  const auto batch_heads = static_cast<double>(spec.batch) * static_cast<double>(spec.heads);
+  const double all =
+      std::max(batch_heads * static_cast<double>(lengths.max_tokens),
+               static_cast<double>(spec.heads) * static_cast<double>(lengths.total_tokens));
+  if (all <= kMaxRows) return {};
+  return invalid(
+      fmt::format("batch {} x heads {} x {}_len {} is {:.3g} rows; accepted: at most "
+                  "2^48",
+                  spec.batch, spec.heads, side, lengths.max_tokens, all));
 }
 
 Status check_shapes(const AttentionSpec& spec) {
@@ -127,6 +151,8 @@ Status check_shapes(const AttentionSpec& spec) {
   if (status.ok()) status = check_range("v_dim", spec.v_dim, 1, kMaxDim);
   if (status.ok()) status = check_lengths("q", spec.q_lengths, spec.batch);
   if (status.ok()) status = check_lengths("kv", spec.kv_lengths, spec.batch);
+  if (status.ok()) status = check_rows("q", spec, spec.q_lengths);
+  if (status.ok()) status = check_rows("kv", spec, spec.kv_lengths);
   return status;
 }
 
@@ -163,7 +189,7 @@ Status check_score(const AttentionSpec& spec) {
   if (status.ok()) {
     status = check_enum("sinks", spec.sinks, 3, "0 none, 1 per_head, 2 per_batch_head");
   }
-  if (status.ok()) status = check_bias(spec.bias);
+  if (status.ok()) status = check_bias(spec);
   return status;
 }
 
