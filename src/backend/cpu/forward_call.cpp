@@ -67,7 +67,8 @@ RowEnd finish_row(const ForwardCall& call, const ForwardTask& task, Index row, f
                   double natural_per_unit) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const AttentionSpec& spec = call.problem.spec();
-  const bool empty = max == -kInfinity;
+  // A NaN among the scores need not show in the maximum, but does in the sum.
+  const bool empty = max == -kInfinity && sum == 0;
   const double natural_max = empty ? -kInfinity : static_cast<double>(max) * natural_per_unit;
   double lse = empty ? -kInfinity : natural_max + std::log(static_cast<double>(sum));
   double scale = empty ? 0.0 : 1.0 / static_cast<double>(sum);

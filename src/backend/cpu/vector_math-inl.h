@@ -24,7 +24,9 @@ HWY_INLINE FloatVector exp2_vector(FloatVector x) {
   // Times 2^n, by adding n to the exponent.
   const auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(di, n));
   const FloatVector scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
-  return hn::IfThenElse(hn::Lt(x, hn::Set(d, -126.0f)), hn::Zero(d), scaled);
+  // The exponent of a NaN moves too: 0 * r brings it back.
+  const FloatVector kept = hn::MulAdd(r, hn::Zero(d), scaled);
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, -126.0f)), hn::Zero(d), kept);
 }
 
 /// tanh(x) to a few ULP; the polynomial is a minimax fit of (tanh(x) / x - 1) / x^2 on [0, 0.6].
