@@ -1,0 +1,205 @@
+// src/backend/cuda/hopper_forward.cpp: compiles, fills in and launches the Hopper forward kernel.
+#include "backend/cuda/hopper_forward.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "backend/cuda/tensor_map.h"
+#include "plan/hopper_forward.h"
+
+namespace tilewright::cuda {
+namespace {
+
+namespace device = tilewright::kernels;
+
+// Tiles are numbered in 32 bits, and every block draws one number past the last.
+constexpr std::int64_t kTileLimit = std::numeric_limits<std::int32_t>::max() - (1 << 16);
+
+// Heads are walked in groups whose K and V stay in L2 together: half of Hopper's 50 MB or more.
+constexpr std::int64_t kResidentKvBytes = std::int64_t{32} << 20;
+
+Status not_supported(std::string message) {
+  return {StatusCode::unsupported, std::move(message)};
+}
+
+device::StridedTensor strided(const void* data, const Strides& strides, bool packed) {
+  return {const_cast<void*>(data), packed ? 0 : strides.batch, strides.token, strides.head,
+          strides.dim};
+}
+
+device::SequenceLengths sequence_lengths(const Lengths& lengths, const std::int32_t* values) {
+  device::SequenceLengths out{};
+  switch (lengths.kind) {
+    case LengthKind::fixed:
+      out.kind = device::LengthKind::fixed;
+      break;
+    case LengthKind::per_sequence:
+      out.kind = device::LengthKind::per_sequence;
+      break;
+    case LengthKind::cumulative:
+      out.kind = device::LengthKind::cumulative;
+      break;
+  }
+  out.values = lengths.kind == LengthKind::fixed ? nullptr : values;
+  out.bound = lengths.max_tokens;
+  out.total_rows = lengths.total_tokens;
+  return out;
+}
+
+device::HeadScalars head_scalars(PerHead kind, const float* data, std::int64_t heads) {
+  if (kind == PerHead::none) return {nullptr, 0, 0};
+  return {data, kind == PerHead::per_batch_head ? heads : 0, 1};
+}
+
+// Whole groups of query heads that share K and V, as many as keep theirs in L2.
+int head_group(const AttentionProblem& problem) {
+  const AttentionSpec& spec = problem.spec();
+  const auto element = static_cast<std::int64_t>(size_bytes(spec.dtype));
+  const std::int64_t kv_bytes =
+      std::max<std::int64_t>(1, problem.kv_len() * (spec.qk_dim + spec.v_dim) * element);
+  const std::int64_t kv_heads =
+      std::clamp<std::int64_t>(kResidentKvBytes / kv_bytes, 1, spec.kv_heads);
+  return static_cast<int>(kv_heads * problem.group());
+}
+
+Status check_plan(const Plan& plan) {
+  Status status = check_hopper_forward(plan.problem);
+  if (!status.ok()) return status;
+  const std::int64_t tiles = hopper_tiles(plan.problem, plan.forward());
+  if (tiles > kTileLimit) {
+    return not_supported(fmt::format(
+        "the plan has {} query tiles; accepted by hopper_forward: up to {}", tiles, kTileLimit));
+  }
+  return {};
+}
+
+Result<device::TensorMap> map_of(const DriverApi& driver, std::string_view operand,
+                                 const OperandShape& shape, const void* address,
+                                 const void* stand_in, int box_rows) {
+  const bool empty = shape.batch == 0 || shape.rows == 0;
+  const Result<TensorMap> map = encode_tensor_map(
+      driver, operand, shape, empty ? stand_in : address, schedule::kPanelElements, box_rows);
+  if (!map.ok()) return map.status();
+  return std::bit_cast<device::TensorMap>(*map);
+}
+
+}  // namespace
+
+KernelSource hopper_forward_source(const schedule::HopperForwardSpecialisation& specialisation) {
+  KernelSource source;
+  source.name = "hopper_forward";
+  schedule::for_each_field(specialisation, [&](const char* field, int value) {
+    source.name += fmt::format(" {}={}", field, value);
+    source.generated_text += fmt::format("{}{}", source.generated_text.empty() ? "" : ", ", value);
+  });
+  source.generated_text += "\n";
+  source.entry = "hopper_forward";
+  source.file = "kernels/attention/hopper_forward.cu";
+  source.generated_name = "hopper_forward_specialisation.inc";
+  source.dynamic_shared_bytes = schedule::footprint(specialisation).total_bytes();
+  source.threads = schedule::threads(specialisation);
+  return source;
+}
+
+Result<device::HopperForwardParams> hopper_forward_params(const DriverApi& driver, const Plan& plan,
+                                                          const AttentionTensors& tensors,
+                                                          void* workspace) {
+  const AttentionProblem& problem = plan.problem;
+  const AttentionSpec& spec = problem.spec();
+  const ForwardPlan& forward = plan.forward();
+  const bool q_packed = spec.q_lengths.kind == LengthKind::cumulative;
+  const bool kv_packed = spec.kv_lengths.kind == LengthKind::cumulative;
+  device::HopperForwardParams params{};
+
+  if (copy_engine_refusal(problem).empty()) {
+    const auto kv_rows = static_cast<int>(forward.tile.kv_rows);
+    const auto q =
+        map_of(driver, "q", q_shape(problem), tensors.q, workspace, schedule::kRowsPerConsumer);
+    const auto k = map_of(driver, "k", k_shape(problem), tensors.k, workspace, kv_rows);
+    const auto v = map_of(driver, "v", v_shape(problem), tensors.v, workspace, kv_rows);
+    for (const auto* map : {&q, &k, &v}) {
+      if (!map->ok()) return map->status();
+    }
+    params.q_map = *q;
+    params.k_map = *k;
+    params.v_map = *v;
+  }
+  params.q = strided(tensors.q, problem.q(), q_packed);
+  params.k = strided(tensors.k, problem.k(), kv_packed);
+  params.v = strided(tensors.v, problem.v(), kv_packed);
+  params.o = strided(tensors.o, problem.o(), q_packed);
+  params.lse = tensors.lse;
+  params.lse_head_stride = q_packed ? spec.q_lengths.total_tokens : problem.q_len();
+  params.lse_batch_stride = q_packed ? 0 : spec.heads * problem.q_len();
+
+  params.q_lengths = sequence_lengths(spec.q_lengths, tensors.q_lengths);
+  params.kv_lengths = sequence_lengths(spec.kv_lengths, tensors.kv_lengths);
+  params.alibi_slopes = head_scalars(spec.alibi, tensors.alibi_slopes, spec.heads);
+  params.sinks = head_scalars(spec.sinks, tensors.sinks, spec.heads);
+
+  params.batch = static_cast<int>(spec.batch);
+  params.heads = static_cast<int>(spec.heads);
+  params.heads_per_kv_head = static_cast<int>(problem.group());
+  params.qk_dim = static_cast<int>(spec.qk_dim);
+  params.v_dim = static_cast<int>(spec.v_dim);
+  params.scale = static_cast<float>(problem.scale());
+  params.softcap = static_cast<float>(spec.softcap);
+  params.splits = static_cast<int>(forward.kv_splits);
+  params.window_left = spec.mask.window_left;
+  params.window_right = spec.mask.causal ? 0 : spec.mask.window_right;
+  params.bottom_right = spec.mask.diagonal == Diagonal::bottom_right;
+  params.head_group = head_group(problem);
+  params.control = static_cast<int*>(workspace);
+  return params;
+}
+
+Status prepare_hopper_forward(const Runtime& runtime, const Plan& plan) {
+  Status status = check_plan(plan);
+  if (!status.ok()) return status;
+  return runtime.kernels
+      .get(hopper_forward_source(hopper_specialisation(plan.problem, plan.forward())), false)
+      .status();
+}
+
+Status run_hopper_forward(const Runtime& runtime, const Plan& plan, const AttentionTensors& tensors,
+                          const RunOptions& options) {
+  const DriverApi& driver = runtime.driver;
+  const ForwardPlan& forward = plan.forward();
+  Status status = check_plan(plan);
+  if (!status.ok()) return status;
+  const std::int64_t tiles = hopper_tiles(plan.problem, forward);
+  if (tiles == 0) return {};
+  if (options.workspace.data == nullptr) {
+    return {StatusCode::invalid_argument,
+            fmt::format("workspace.data is null; accepted: {} bytes of device memory, made ready "
+                        "once by init_workspace()",
+                        workspace_bytes(plan))};
+  }
+  const auto stream = static_cast<StreamHandle>(options.stream);
+  CaptureStatus capture = CaptureStatus::none;
+  status = check(driver, driver.stream_is_capturing(stream, &capture),
+                 "asking whether the stream is capturing");
+  if (!status.ok()) return status;
+  const Result<LoadedKernel> kernel =
+      runtime.kernels.get(hopper_forward_source(hopper_specialisation(plan.problem, forward)),
+                          capture != CaptureStatus::none);
+  if (!kernel.ok()) return kernel.status();
+  Result<device::HopperForwardParams> params =
+      hopper_forward_params(driver, plan, tensors, options.workspace.data);
+  if (!params.ok()) return params.status();
+  const auto blocks = static_cast<unsigned>(std::clamp<std::int64_t>(forward.workers, 1, tiles));
+  void* arguments[] = {&*params};
+  return check(
+      driver,
+      driver.launch_kernel(kernel->function, blocks, 1, 1, static_cast<unsigned>(kernel->threads),
+                           1, 1, static_cast<unsigned>(kernel->dynamic_shared_bytes), stream,
+                           arguments, nullptr),
+      fmt::format(
+          "launching hopper_forward with {} blocks of {} threads and {} bytes of shared memory",
+          blocks, kernel->threads, kernel->dynamic_shared_bytes));
+}
+
+}  // namespace tilewright::cuda
