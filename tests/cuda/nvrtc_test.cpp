@@ -76,14 +76,14 @@ TEST(Nvrtc, AbsenceNamesEveryPlaceAndTheRemedy) {
   }
 }
 
-TEST(Nvrtc, OperandsInRegistersAreTrustedFrom13Point3) {
+TEST(Nvrtc, IsTrustedFrom13Point3) {
   Nvrtc compiler;
   compiler.version = {13, 2};
-  EXPECT_FALSE(compiler.trusts_register_operands());
+  EXPECT_FALSE(compiler.trusted());
   compiler.version = {13, 3};
-  EXPECT_TRUE(compiler.trusts_register_operands());
+  EXPECT_TRUE(compiler.trusted());
   compiler.version = {14, 0};
-  EXPECT_TRUE(compiler.trusts_register_operands());
+  EXPECT_TRUE(compiler.trusted());
 }
 
 }  // namespace

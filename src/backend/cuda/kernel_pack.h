@@ -21,6 +21,8 @@ struct PackHeader {
   std::string source_digest;  ///< embedded_digest() of the library it was built for
   std::string architecture;
   std::string compiler_version;  ///< "13.5"
+
+  bool operator==(const PackHeader&) const = default;
 };
 
 struct PackedKernel {

@@ -130,7 +130,7 @@ Result<Nvrtc> open_newest_nvrtc(const std::vector<std::string>& candidates) {
       continue;
     }
     if (!newest || opened->version > newest->version) newest = std::move(opened).value();
-    if (newest->trusts_register_operands()) break;
+    if (newest->trusted()) break;
   }
   if (newest) return *std::move(newest);
   return Status(

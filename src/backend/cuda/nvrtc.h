@@ -22,8 +22,9 @@ struct NvrtcVersion {
 /// The oldest compiler that knows Hopper's own instructions and C++20.
 inline constexpr NvrtcVersion kOldestNvrtc{12, 0};
 
-/// Before this version the assembler may overwrite the registers of an asynchronous matrix
-/// operand while it is still being read, so only the variant that avoids such operands is compiled.
+/// Before this version the assembler may overwrite the registers of an asynchronous matrix operand
+/// while it is still being read. The kernels give it no occasion (they write such registers only
+/// once nothing is in flight), but the shipped pack is compiled with nothing older.
 inline constexpr NvrtcVersion kTrustedNvrtc{13, 3};
 
 /// An open compiler.
@@ -32,8 +33,7 @@ struct Nvrtc {
   NvrtcVersion version;
   std::string path;  ///< Where it was found.
 
-  /// Whether kernels may keep asynchronous matrix operands in registers.
-  bool trusts_register_operands() const { return version >= kTrustedNvrtc; }
+  bool trusted() const { return version >= kTrustedNvrtc; }
 };
 
 /// The newest compiler found, opened once a process; or why there is none, naming what was looked

@@ -1,0 +1,113 @@
+// src/backend/cuda/pack_builder.cpp: compiles and judges the kernels of a pack, and writes it.
+#include "backend/cuda/pack_builder.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "backend/cuda/hopper_forward.h"
+
+namespace tilewright::cuda {
+namespace {
+
+constexpr int kRegistersPerMultiprocessor = 65536;
+constexpr int kRegisterGranule = 8;
+
+// Whether `file` is the pack that compiling these kernels would give.
+bool is_current(const std::filesystem::path& file, const PackHeader& header,
+                const std::vector<schedule::HopperForwardSpecialisation>& kernels) {
+  const Result<KernelPack> pack = KernelPack::open(file);
+  if (!pack.ok() || !(pack->header() == header) || pack->entries().size() != kernels.size())
+    return false;
+  return std::all_of(kernels.begin(), kernels.end(), [&](const auto& kernel) {
+    return pack->load(hopper_forward_source(kernel).key()).ok() &&
+           pack->contains(hopper_forward_source(kernel).key());
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> plan_faults(const schedule::HopperForwardSpecialisation& s,
+                                     const CubinFacts& facts) {
+  std::vector<std::string> faults;
+  if (facts.static_shared_bytes != 0) {
+    faults.push_back(
+        fmt::format("{} bytes of static shared memory, which the planned {} do not count",
+                    facts.static_shared_bytes, schedule::footprint(s).total_bytes()));
+  }
+  // A block starts with the most registers a thread that one block a multiprocessor can have, and
+  // the roles then trade them.
+  const int threads = schedule::threads(s);
+  const int at_start = kRegistersPerMultiprocessor / threads / kRegisterGranule * kRegisterGranule;
+  if (facts.register_count != at_start) {
+    faults.push_back(
+        fmt::format("{} registers a thread; planned: {}", facts.register_count, at_start));
+  }
+  const int consumers = schedule::consumer_warpgroups(s);
+  const int traded =
+      schedule::kWarpgroupThreads *
+      (consumers * schedule::consumer_register_limit(s) + schedule::producer_register_limit(s));
+  if (traded > facts.register_count * threads) {
+    faults.push_back(fmt::format("the roles' {} registers exceed the block's {}", traded,
+                                 facts.register_count * threads));
+  }
+  return faults;
+}
+
+Result<PackReport> build_pack(const std::filesystem::path& file, const Nvrtc& nvrtc,
+                              const std::vector<schedule::HopperForwardSpecialisation>& kernels,
+                              int jobs) {
+  const auto start = std::chrono::steady_clock::now();
+  const PackHeader header{std::string(embedded_digest()), std::string(kArchitecture),
+                          nvrtc.version.text()};
+  PackReport report;
+  report.kernels = static_cast<int>(kernels.size());
+  if (is_current(file, header, kernels)) {
+    report.file_bytes = std::filesystem::file_size(file);
+    std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now());
+    return report;
+  }
+  std::vector<PackedKernel> packed(kernels.size());
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::string failures;
+  const auto work = [&] {
+    for (std::size_t index = next++; index < kernels.size(); index = next++) {
+      const KernelSource source = hopper_forward_source(kernels[index]);
+      Result<CompiledKernel> compiled = compile(nvrtc, source, embedded_files());
+      const std::lock_guard lock(mutex);
+      if (!compiled.ok()) {
+        failures += compiled.status().message() + "\n";
+        continue;
+      }
+      std::vector<std::string> faults = performance_faults(*compiled);
+      const std::vector<std::string> more = plan_faults(kernels[index], compiled->facts);
+      faults.insert(faults.end(), more.begin(), more.end());
+      if (!faults.empty()) {
+        failures += fmt::format("kernel {}: {}\n", source.name, fmt::join(faults, "; "));
+      }
+      report.slowest_kernel_seconds = std::max(report.slowest_kernel_seconds, compiled->seconds);
+      packed[index] = {source.key(), std::move(compiled->cubin), compiled->facts};
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int job = 0; job < jobs; ++job) threads.emplace_back(work);
+  for (std::thread& thread : threads) thread.join();
+  if (!failures.empty()) {
+    failures.pop_back();
+    return Status{StatusCode::internal, failures};
+  }
+
+  const Result<std::uint64_t> bytes = write_pack(file, header, packed);
+  if (!bytes.ok()) return bytes.status();
+  report.file_bytes = *bytes;
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+}  // namespace tilewright::cuda

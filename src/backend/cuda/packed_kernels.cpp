@@ -1,0 +1,88 @@
+// src/backend/cuda/packed_kernels.cpp: which kernels are shipped precompiled.
+#include "backend/cuda/packed_kernels.h"
+
+#include <algorithm>
+
+#include "plan/hopper_forward.h"
+
+namespace tilewright::cuda {
+namespace {
+
+/// What of a workload is compiled in, or decides it. Other problems are compiled when first met.
+struct Workload {
+  std::int64_t qk_dim;
+  std::int64_t v_dim;
+  bool causal;
+  bool softcap = false;
+  bool alibi = false;
+  bool unaligned = false;  ///< read by plain copies instead of TMA
+  bool split = false;      ///< over keys, or with fp32 output
+};
+
+std::vector<Workload> workloads() {
+  std::vector<Workload> all;
+  for (const HopperDims& dims :
+       {HopperDims{64, 64}, HopperDims{96, 96}, HopperDims{128, 128}, HopperDims{192, 128},
+        HopperDims{192, 192}, HopperDims{256, 256}}) {
+    for (const bool causal : {false, true}) {
+      Workload plain{dims.qk_dim, dims.v_dim, causal};
+      Workload split = plain;
+      split.split = true;
+      Workload unaligned = plain;
+      unaligned.unaligned = true;
+      all.insert(all.end(), {plain, split, unaligned});
+    }
+  }
+  for (const int dim : {128, 256}) {  // of models that cap their scores
+    Workload capped{dim, dim, true};
+    capped.softcap = true;
+    all.push_back(capped);
+  }
+  for (const int dim : {64, 128}) {
+    Workload sloped{dim, dim, true};
+    sloped.alibi = true;
+    all.push_back(sloped);
+  }
+  return all;
+}
+
+AttentionSpec spec_of(const Workload& workload, DType dtype) {
+  AttentionSpec spec;
+  spec.q_lengths.max_tokens = 8192;
+  spec.kv_lengths.max_tokens = 8192;
+  spec.heads = spec.kv_heads = 16;
+  spec.dtype = dtype;
+  spec.qk_dim = workload.qk_dim;
+  spec.v_dim = workload.v_dim;
+  spec.mask.causal = workload.causal;
+  spec.softcap = workload.softcap ? 50 : 0;
+  spec.alibi = workload.alibi ? PerHead::per_head : PerHead::none;
+  if (workload.split) spec.o_dtype = DType::f32;
+  const std::int64_t alignment = workload.unaligned ? 2 : 16;
+  spec.q.alignment_bytes = spec.k.alignment_bytes = spec.v.alignment_bytes = alignment;
+  return spec;
+}
+
+}  // namespace
+
+std::vector<schedule::HopperForwardSpecialisation> packed_specialisations() {
+  std::vector<schedule::HopperForwardSpecialisation> kernels;
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    for (const Workload& workload : workloads()) {
+      const Result<AttentionProblem> problem = AttentionProblem::create(spec_of(workload, dtype));
+      if (!problem.ok()) continue;
+      const HopperDims dims = hopper_dims(workload.qk_dim, workload.v_dim);
+      const schedule::HopperForwardTile tile =
+          schedule::preferred_tile(dims.qk_dim, dims.v_dim, hopper_banded(*problem));
+      ForwardPlan forward;
+      forward.tile = {tile.q_rows, tile.kv_rows};
+      forward.stages = tile.stages;
+      const schedule::HopperForwardSpecialisation kernel = hopper_specialisation(*problem, forward);
+      if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end())
+        kernels.push_back(kernel);
+    }
+  }
+  return kernels;
+}
+
+}  // namespace tilewright::cuda

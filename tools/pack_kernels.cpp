@@ -1,0 +1,43 @@
+// tools/pack_kernels.cpp: compiles the pack of kernels that is shipped: pack_kernels FILE [JOBS].
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "backend/cuda/pack_builder.h"
+#include "backend/cuda/packed_kernels.h"
+
+int main(int argc, char** argv) {
+  using namespace tilewright;
+  if (argc < 2 || argc > 3) {
+    std::fprintf(stderr, "usage: %s FILE [JOBS]\n", argv[0]);
+    return 2;
+  }
+  const int jobs =
+      argc == 3 ? std::atoi(argv[2]) : static_cast<int>(std::thread::hardware_concurrency());
+  const Result<cuda::Nvrtc>& nvrtc = cuda::nvrtc();
+  if (!nvrtc.ok()) {
+    std::fprintf(stderr, "pack_kernels: %s\n", nvrtc.status().message().c_str());
+    return 1;
+  }
+  if (!nvrtc->trusted()) {
+    std::fprintf(stderr, "pack_kernels: NVRTC at %s is version %s; accepted: %s or newer\n",
+                 nvrtc->path.c_str(), nvrtc->version.text().c_str(),
+                 cuda::kTrustedNvrtc.text().c_str());
+    return 1;
+  }
+  const Result<cuda::PackReport> report =
+      cuda::build_pack(argv[1], *nvrtc, cuda::packed_specialisations(), jobs > 0 ? jobs : 1);
+  if (!report.ok()) {
+    std::fprintf(stderr, "pack_kernels: %s\n", report.status().message().c_str());
+    return 1;
+  }
+  const double megabytes = static_cast<double>(report->file_bytes) / 1e6;
+  if (report->seconds == 0) {
+    std::printf("kernel pack: %d kernels, %.1f MB, already there\n", report->kernels, megabytes);
+  } else {
+    std::printf("kernel pack: %d kernels, %.1f MB, %.1f s (slowest %.1f s), NVRTC %s\n",
+                report->kernels, megabytes, report->seconds, report->slowest_kernel_seconds,
+                nvrtc->version.text().c_str());
+  }
+  return 0;
+}
