@@ -109,6 +109,10 @@ struct Machine {
 /// rates are derived from clock and SIMD width.
 Machine this_cpu();
 
+/// The NVIDIA GPU of the calling thread's current CUDA context, or the first one: its profile with
+/// every figure that the driver gives. unavailable says what is missing.
+Result<Machine> this_gpu();
+
 /// A profile by id, such as "h200" or "ascend_910b2"; invalid_argument lists the nearest ids and
 /// all that there are.
 Result<Machine> machine_profile(std::string_view id);

@@ -27,7 +27,8 @@ class Executor {
 /// The OpenMP executor that run() uses when given none.
 Executor& default_executor() noexcept;
 
-/// Scratch memory lent by the caller. 64-byte aligned; contents need no preparation on CPUs.
+/// Scratch memory lent by the caller. 64-byte aligned. On a GPU it is device memory, made ready
+/// once by init_workspace; contents need no preparation on CPUs. One call in flight a workspace.
 struct Workspace {
   void* data = nullptr;
   std::size_t bytes = 0;
@@ -44,9 +45,19 @@ struct RunOptions {
 /// Bytes of workspace that run() needs for this plan.
 std::size_t workspace_bytes(const Plan& plan) noexcept;
 
-/// Computes O (and LSE) as the plan says. Checks addresses, alignment and workspace size only; the
-/// problem was checked when it was made. Inputs must not overlap outputs. Rows of O and LSE past a
-/// sequence's length are not written.
+/// Compiles and loads what the plan needs, so that run() only launches: required before a run that
+/// is captured in a CUDA graph, which otherwise answers not_prepared. Uses the current CUDA
+/// context. Nothing to do on CPUs.
+Status prepare(const Plan& plan);
+
+/// Makes a workspace ready for any number of runs of plans that it is large enough for; on a GPU,
+/// in the order of the stream. Every run leaves it ready.
+Status init_workspace(const Plan& plan, const Workspace& workspace, void* stream = nullptr);
+
+/// Computes O (and LSE) as the plan says. On a GPU: launches on the stream, in the current context,
+/// and returns; tensors, lengths and workspace are device memory. Checks addresses, alignment and
+/// workspace size only; the problem was checked when it was made. Inputs must not overlap outputs.
+/// Rows of O and LSE past a sequence's length are not written.
 Status run(const Plan& plan, const AttentionTensors& tensors, const RunOptions& options = {});
 
 /// Problem, plan and run in one call on this machine's CPU, for those who want no more control.

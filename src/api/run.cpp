@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cuda/cuda_backend.h"
 
 namespace tilewright {
 namespace {
@@ -82,12 +83,14 @@ Status dispatch(const Plan& plan, const AttentionTensors& tensors, const RunOpti
     case KernelFamily::cpu_forward:
       return cpu::run_forward(plan, tensors, options);
     case KernelFamily::hopper_forward:
+      return cuda::run_forward(plan, tensors, options);
     case KernelFamily::modelled:
       break;
   }
   return {StatusCode::unsupported,
-          fmt::format("plan.family is {} (machine {}); accepted: cpu_forward", name(plan.family),
-                      plan.machine_id)};
+          fmt::format("plan.family is {} (machine {}); accepted: cpu_forward, "
+                      "hopper_forward",
+                      name(plan.family), plan.machine_id)};
 }
 
 }  // namespace
