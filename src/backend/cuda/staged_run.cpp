@@ -10,9 +10,8 @@
 namespace tilewright::cuda {
 namespace {
 
-// Device addresses are as aligned as the copy engine could wish; the offset within keeps any
-// misalignment that the problem allows.
-constexpr std::int64_t kPlacement = 256;
+// Device copies lie as their originals do within this many bytes: no better aligned, no worse.
+constexpr std::uintptr_t kPlacement = 256;
 
 /// The bytes that an operand reaches, relative to its address: strides may be negative.
 struct Reach {
@@ -40,12 +39,12 @@ class Staging {
   Result<void*> stage(const void* host, const Reach& reach) {
     if (host == nullptr || reach.end == reach.begin) return nullptr;
     const auto bytes = static_cast<std::size_t>(reach.end - reach.begin);
-    const std::int64_t offset = (kPlacement - reach.begin % kPlacement) % kPlacement;
+    const char* source = static_cast<const char*>(host) + reach.begin;
     Result<void*> memory = session_.allocate(bytes + kPlacement);
     if (!memory.ok()) return memory.status();
-    char* target = static_cast<char*>(*memory) + (kPlacement - offset) % kPlacement;
-    Status status =
-        session_.copy_to_device(target, static_cast<const char*>(host) + reach.begin, bytes);
+    char* target =
+        static_cast<char*>(*memory) + reinterpret_cast<std::uintptr_t>(source) % kPlacement;
+    Status status = session_.copy_to_device(target, source, bytes);
     if (!status.ok()) return status;
     return target - reach.begin;
   }
@@ -132,8 +131,8 @@ Result<StagedReport> run_staged(const Plan& plan, const AttentionTensors& host, 
   Result<void*> workspace = session->allocate(options.workspace.bytes);
   if (!workspace.ok()) return workspace.status();
   options.workspace.data = *workspace;
-  status = prepare(plan);
-  if (status.ok()) status = init_workspace(plan, options.workspace, options.stream);
+  status = cuda::prepare(plan);
+  if (status.ok()) status = cuda::init_workspace(plan, options.workspace, options.stream);
   std::vector<float> times_ms;
   for (int run = 0; run < std::max(repeats, 1) && status.ok(); ++run) {
     const Result<float> time = session->time_ms([&] { return run_forward(plan, device, options); });
