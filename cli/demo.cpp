@@ -28,6 +28,7 @@ namespace fs = std::filesystem;
 
 struct DemoFlags {
   std::string directory, lengths = "1024,4096,16384,131072";
+  bool quick = false;
   std::int64_t budget_seconds = 90, threads = 0;
   std::shared_ptr<bool> json;
 };
@@ -43,11 +44,11 @@ class WorkDirectory {
       if (error || mkdtemp(path.data()) == nullptr) {
         return Status{
             StatusCode::io_error,
-            fmt::format("{}: no temporary directory could be made; --dir names one", quote(path))};
+            fmt::format("{}: no temporary directory could be made; --keep names one", quote(path))};
       }
     } else if (!fs::create_directories(named, error) && error) {
       return Status{StatusCode::invalid_argument,
-                    fmt::format("--dir is {}: {}; accepted: a directory that can be written",
+                    fmt::format("--keep is {}: {}; accepted: a directory that can be written",
                                 quote(named), error.message())};
     }
     return std::unique_ptr<WorkDirectory>(new WorkDirectory(path, named.empty()));
@@ -230,7 +231,8 @@ class Demo {
 Status run_demo(const DemoFlags& flags) {
   const Result<std::unique_ptr<WorkDirectory>> directory = WorkDirectory::create(flags.directory);
   if (!directory.ok()) return directory.status();
-  const Result<DemoReport> report = Demo(flags, **directory).run(parse_integers(flags.lengths));
+  const Result<DemoReport> report =
+      Demo(flags, **directory).run(parse_integers(flags.quick ? "256,1024,2048" : flags.lengths));
   if (!report.ok()) return report.status();
   fmt::print("{}\n", *flags.json ? to_json(*report) : to_text(*report));
   for (const DemoRow& row : report->rows) {
@@ -251,14 +253,15 @@ Command add_demo(CLI::App& app) {
 
 Examples:
   tilewright demo
-  tilewright demo --lengths 1024,8192 --dir /tmp/demo --json)");
+  tilewright demo --lengths 1024,8192 --keep . --json)");
   auto flags = std::make_shared<DemoFlags>();
-  demo->add_option("--dir", flags->directory,
-                   "Keep the files here (default: a temporary directory)")
+  demo->add_option("--keep", flags->directory,
+                   "Keep the files in this directory (default: a temporary one)")
       ->type_name("DIR");
   demo->add_option("--lengths", flags->lengths, "Tokens, growing")
       ->check(growing_integers(1, std::int64_t{1} << 24))
       ->capture_default_str();
+  demo->add_flag("--quick", flags->quick, "Short lengths only: 256,1024,2048");
   demo->add_option("--budget", flags->budget_seconds, "Seconds that the whole should take")
       ->check(integer(1, 86400))
       ->capture_default_str();
