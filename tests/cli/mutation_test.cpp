@@ -90,7 +90,9 @@ void mutate_many(const std::vector<std::string>& valid, Read read) {
               static_cast<long long>(accepted));
   // Damage that is never refused, or always, would mean that nothing is tested.
   EXPECT_LT(accepted, count);
-  if (count >= 1000) EXPECT_GT(accepted, 0);
+  if (count >= 1000) {
+    EXPECT_GT(accepted, 0);
+  }
 }
 
 TEST(Mutation, DamagedNpyFilesAreRefusedOrReadInBounds) {
