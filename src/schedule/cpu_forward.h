@@ -121,7 +121,7 @@ struct CpuTile {
 
 constexpr CpuTile cpu_forward_default_tile(Index l2_bytes, Index rows, Index qk_dim, Index v_dim,
                                            Index operand_bytes = 4) {
-  CpuTile tile{192, 128};
+  CpuTile tile{288, 128};
   const auto fits = [&] {
     return cpu_forward_footprint(tile.q_rows, tile.kv_rows, qk_dim, v_dim, operand_bytes)
                    .total_bytes() *

@@ -156,31 +156,52 @@ HWY_INLINE void score_panels(const Scratch<Arithmetic>& scratch, Index row, Inde
                              Index end, Index keys, float* out, Index out_stride) {
   const Index padded = schedule::round_up(keys, kLanes);
   for (Index column = begin; column < end; column += kPanelWidth) {
-    score_block<Arithmetic>(rows, schedule::min(kPanelWidth, padded - column) / kLanes,
-                            scratch.q + row * scratch.depth, scratch.k + column * scratch.depth,
-                            scratch.depth, out + column, out_stride);
+    const Index width = schedule::min(kPanelWidth, padded - column);
+    score_block<Arithmetic>(rows, width / kLanes, scratch.q + row * scratch.depth,
+                            scratch.k + column * scratch.depth, width, scratch.depth, out + column,
+                            out_stride);
   }
 }
 
-/// O * keep + P V of a row block, over keys [begin, end) of the packed tile of `keys`.
+/// The values of one key tile: packed in panels, or where the caller keeps them.
+struct Values {
+  const float* data;
+  Index row_stride;  ///< floats between keys; 0: packed
+};
+
+/// O * keep + P V of a row block, over keys [begin, end) of the tile of `keys`.
 template <class Arithmetic>
-HWY_INLINE void output_panels(const Scratch<Arithmetic>& scratch, Index row, Index rows,
-                              Index begin, Index end, Index keys, const float* keep) {
+HWY_INLINE void output_panels(const Scratch<Arithmetic>& scratch, const Values& values, Index row,
+                              Index rows, Index begin, Index end, Index keys, const float* keep) {
   const Index first = Arithmetic::units(begin);
   const Index depth = Arithmetic::units(end) - first;
   for (Index column = 0; column < scratch.o_stride; column += kPanelWidth) {
     const Index width = schedule::min(kPanelWidth, scratch.o_stride - column);
-    output_block<Arithmetic>(rows, width / kLanes, scratch.scores + first,
-                             scratch.v + column * Arithmetic::units(keys) + first * width, depth,
+    const bool packed = values.row_stride == 0;
+    const Index stride = packed ? width : values.row_stride;
+    const float* right =
+        values.data + column * (packed ? Arithmetic::units(keys) : 1) + first * stride;
+    output_block<Arithmetic>(rows, width / kLanes, scratch.scores + first, right, stride, depth,
                              scratch.o + row * scratch.o_stride + column, scratch.o_stride, keep);
   }
+}
+
+/// The values of keys [first, first + count), packed unless the product can read them in place.
+template <class Arithmetic>
+Values take_values(const Rows& v, Index first, Index count, const Scratch<Arithmetic>& scratch) {
+  if (Arithmetic::kElements == 1 && v.dtype == DType::f32 && v.dim_stride == 1 &&
+      v.dim % kLanes == 0 && v.token_bytes != 0) {
+    return {reinterpret_cast<const float*>(v.row(first)), v.token_bytes / 4};
+  }
+  Arithmetic::pack_values(v, first, count, scratch.v);
+  return {scratch.v, 0};
 }
 
 /// One row block against one key tile: keys [first_key, first_key + keys) of the sequence.
 template <class Arithmetic>
 void attend_block(const ForwardCall& call, const ForwardTask& task, const ScoreRule& rule,
-                  const Scratch<Arithmetic>& scratch, Index row, Index rows, Index first_key,
-                  Index keys, bool masked) {
+                  const Scratch<Arithmetic>& scratch, const Values& values, Index row, Index rows,
+                  Index first_key, Index keys, bool masked) {
   // Columns of the tile that some row sees; scores are computed in whole panels around them.
   Index begin = 0;
   Index end = keys;
@@ -206,7 +227,18 @@ void attend_block(const ForwardCall& call, const ForwardTask& task, const ScoreR
     keep[r] = softmax_row<Arithmetic>(s, begin, padded_end, rule.exp2_factor,
                                       {scratch.max + row + r, scratch.sums + (row + r) * kLanes});
   }
-  output_panels<Arithmetic>(scratch, row, rows, begin, end, keys, keep);
+  output_panels<Arithmetic>(scratch, values, row, rows, begin, end, keys, keep);
+}
+
+/// Asks for part `index` of `parts` of operand rows [first, first + count) to be brought to L2,
+/// while the tile before them is computed.
+HWY_INLINE void prefetch_rows(const Rows& rows, Index first, Index count, Index index,
+                              Index parts) {
+  if (rows.dim_stride != 1) return;
+  const Index bytes = rows.dim * static_cast<Index>(size_bytes(rows.dtype));
+  for (Index r = first + count * index / parts; r < first + count * (index + 1) / parts; ++r) {
+    for (Index at = 0; at < bytes; at += 64) __builtin_prefetch(rows.row(r) + at, 0, 2);
+  }
 }
 
 /// Computes one task with the given arithmetic; memory is this worker's scratch.
@@ -227,10 +259,17 @@ void forward_task(const ForwardCall& call, const ForwardTask& task, std::byte* m
     const Index first_key = tile * call.tile.kv_rows;
     const Index keys = schedule::min(call.tile.kv_rows, task.rule.kv_len - first_key);
     pack_keys<Arithmetic>(operands.k, first_key, keys, scratch.depth, scratch.k);
-    Arithmetic::pack_values(operands.v, first_key, keys, scratch.v);
+    const Values values = take_values(operands.v, first_key, keys, scratch);
+    const Index next_key = first_key + keys;
+    const Index next_keys =
+        tile + 1 < walk.end ? schedule::min(call.tile.kv_rows, task.rule.kv_len - next_key) : 0;
     for (Index row = 0, block; row < rows; row += block) {
       block = next_block_rows(rows - row);
-      attend_block<Arithmetic>(call, task, rule, scratch, row, block, first_key, keys,
+      const Index index = row / kBlockRows;
+      const Index parts = schedule::ceil_div(rows, kBlockRows);
+      prefetch_rows(operands.k, next_key, next_keys, index, parts);
+      prefetch_rows(operands.v, next_key, next_keys, index, parts);
+      attend_block<Arithmetic>(call, task, rule, scratch, values, row, block, first_key, keys,
                                walk.masked(tile));
     }
   }

@@ -30,6 +30,9 @@ std::vector<InstructionSet> find_sets() {
   if (has({"avx2", "fma", "f16c"})) sets.push_back({"avx2", &avx2::kKernels, nullptr});
   if (has({"avx2", "fma", "f16c", "avx512f", "avx512dq", "avx512bw", "avx512vl"})) {
     sets.push_back({"avx512", &avx512::kKernels, nullptr});
+    if (has({"avx512_bf16"})) {
+      sets.push_back({"avx512_bf16", &avx512::kKernels, &avx512_bf16::kKernels});
+    }
   }
 #elif defined(__aarch64__)
   if (has({"neon"})) sets.push_back({"neon", &neon::kKernels, nullptr});

@@ -41,7 +41,7 @@ namespace avx512 {
 extern const Kernels kKernels;
 }
 namespace avx512_bf16 {
-extern const Kernels kKernels;
+extern const Kernels kKernels;  // for bf16 operands alone
 }
 namespace neon {
 extern const Kernels kKernels;

@@ -18,8 +18,8 @@ constexpr Index next_block_rows(Index rows) {
 /// = kVectors * kLanes.
 template <class Arithmetic, Index kRows, Index kVectors, Index kLeftRow, Index kLeftDepth,
           bool kAccumulate>
-HWY_NOINLINE void product_block(const float* left, const float* right, Index depth, float* out,
-                                Index out_stride, const float* keep) {
+HWY_NOINLINE void product_block(const float* left, const float* right, Index right_stride,
+                                Index depth, float* out, Index out_stride, const float* keep) {
   const FloatTag d;
   FloatVector sum[kRows][kVectors];
 #pragma GCC unroll 16
@@ -30,7 +30,7 @@ HWY_NOINLINE void product_block(const float* left, const float* right, Index dep
   for (Index k = 0; k < depth; ++k) {
     FloatVector column[kVectors];
 #pragma GCC unroll 4
-    for (Index v = 0; v < kVectors; ++v) column[v] = hn::Load(d, right + v * kLanes);
+    for (Index v = 0; v < kVectors; ++v) column[v] = hn::LoadU(d, right + v * kLanes);
 #pragma GCC unroll 16
     for (Index r = 0; r < kRows; ++r) {
       const FloatVector row = hn::Set(d, left[r * kLeftRow]);
@@ -38,7 +38,7 @@ HWY_NOINLINE void product_block(const float* left, const float* right, Index dep
       for (Index v = 0; v < kVectors; ++v) sum[r][v] = Arithmetic::dot(row, column[v], sum[r][v]);
     }
     left += kLeftDepth;
-    right += kVectors * kLanes;
+    right += right_stride;
   }
 #pragma GCC unroll 16
   for (Index r = 0; r < kRows; ++r) {
@@ -81,19 +81,20 @@ HWY_INLINE void with_block(Index rows, Index vectors, Product product) {
 /// A block of scores: left is packed [depth][rows], as pack_columns leaves Q.
 template <class Arithmetic>
 HWY_INLINE void score_block(Index rows, Index vectors, const float* left, const float* right,
-                            Index depth, float* out, Index out_stride) {
+                            Index right_stride, Index depth, float* out, Index out_stride) {
   with_block(rows, vectors, [&](auto fixed_rows, auto fixed_vectors) HWY_ATTR {
     product_block<Arithmetic, fixed_rows, fixed_vectors, 1, fixed_rows, false>(
-        left, right, depth, out, out_stride, nullptr);
+        left, right, right_stride, depth, out, out_stride, nullptr);
   });
 }
 
 /// out * keep + P V for a block of rows of P, which lie kCpuScoreStride apart.
 template <class Arithmetic>
 HWY_INLINE void output_block(Index rows, Index vectors, const float* left, const float* right,
-                             Index depth, float* out, Index out_stride, const float* keep) {
+                             Index right_stride, Index depth, float* out, Index out_stride,
+                             const float* keep) {
   with_block(rows, vectors, [&](auto fixed_rows, auto fixed_vectors) HWY_ATTR {
     product_block<Arithmetic, fixed_rows, fixed_vectors, schedule::kCpuScoreStride, 1, true>(
-        left, right, depth, out, out_stride, keep);
+        left, right, right_stride, depth, out, out_stride, keep);
   });
 }

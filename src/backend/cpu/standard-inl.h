@@ -77,7 +77,7 @@ void standard_output(const ForwardCall& call, const ForwardTask& task, std::byte
     const Index first_key = tile * call.tile.kv_rows;
     const Index keys = schedule::min(call.tile.kv_rows, task.rule.kv_len - first_key);
     const Index units = Arithmetic::units(schedule::round_up(keys, kLanes));
-    Arithmetic::pack_values(operands.v, first_key, keys, scratch.v);
+    const Values values = take_values(operands.v, first_key, keys, scratch);
     for (Index row = 0, block; row < rows; row += block) {
       block = next_block_rows(rows - row);
       // The product reads a block of P from L1, at the stride that it is compiled for.
@@ -88,7 +88,7 @@ void standard_output(const ForwardCall& call, const ForwardTask& task, std::byte
         std::memcpy(scratch.scores + r * schedule::kCpuScoreStride, p,
                     static_cast<std::size_t>(units) * sizeof(float));
       }
-      output_panels<Arithmetic>(scratch, row, block, 0, keys, keys, keep);
+      output_panels<Arithmetic>(scratch, values, row, block, 0, keys, keys, keep);
     }
   }
   for (Index row = 0; row < rows; ++row) {

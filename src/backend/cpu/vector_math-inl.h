@@ -11,9 +11,11 @@ inline constexpr Index kLanes = hn::MaxLanes(FloatTag());
 /// is a minimax fit of (2^r - 1) / r on [-1/2, 1/2] (2e-9 relative to 2^r).
 HWY_INLINE FloatVector exp2_vector(FloatVector x) {
   const FloatTag d;
-  const hn::RebindToSigned<FloatTag> di;
-  const FloatVector n = hn::Round(x);
-  const FloatVector r = hn::Sub(x, n);
+  const hn::RebindToUnsigned<FloatTag> du;
+  // Adding 1.5 * 2^23 rounds x to a whole number n in the low bits; 127 more makes n an exponent.
+  const FloatVector magic = hn::Set(d, 12582912.0f + 127.0f);
+  const FloatVector shifted = hn::Add(x, magic);
+  const FloatVector r = hn::Sub(x, hn::Sub(shifted, magic));
   FloatVector p = hn::Set(d, 1.5353361951e-4f);
   p = hn::MulAdd(p, r, hn::Set(d, 1.3398874404e-3f));
   p = hn::MulAdd(p, r, hn::Set(d, 9.6184373574e-3f));
@@ -21,12 +23,9 @@ HWY_INLINE FloatVector exp2_vector(FloatVector x) {
   p = hn::MulAdd(p, r, hn::Set(d, 2.4022647914e-1f));
   p = hn::MulAdd(p, r, hn::Set(d, 6.9314720286e-1f));
   p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
-  // Times 2^n, by adding n to the exponent.
-  const auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(di, n));
-  const FloatVector scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
-  // The exponent of a NaN moves too: 0 * r brings it back.
-  const FloatVector kept = hn::MulAdd(r, hn::Zero(d), scaled);
-  return hn::IfThenElse(hn::Lt(x, hn::Set(d, -126.0f)), hn::Zero(d), kept);
+  // A product, not a sum of exponents: a NaN must stay one.
+  const FloatVector two_to_n = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(du, shifted)));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -126.0f)), hn::Mul(p, two_to_n));
 }
 
 /// tanh(x) to a few ULP; the polynomial is a minimax fit of (tanh(x) / x - 1) / x^2 on [0, 0.6].
