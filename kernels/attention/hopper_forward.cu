@@ -1,17 +1,18 @@
 // kernels/attention/hopper_forward.cu: exact attention forward for sm_90a, one source for every specialisation.
 //
-// A persistent block takes query tiles until there are none. Its first warpgroup, the producer, keeps rings of
-// K and V tiles full (and Q); each other warpgroup owns 64 query rows of the tile:
+// A persistent block takes query tiles until there are none. Its first warpgroup, the producer, schedules and
+// keeps rings of K and V tiles full (and Q); each other warpgroup owns 64 query rows of every tile. Key tiles
+// go from right to left:
 //
 //   S = Q K^T of the last key tile; P = softmax numerators
-//   for the other key tiles, from right to left:
+//   for the other key tiles:
 //     issue S' = Q K^T of this tile, and O += P V of the one before it
-//     while both run: online softmax of S' (it needs only the first)
+//     online softmax of S'
 //     O *= rescale; P = 16 bits of S'
 //   O += P V of the first tile; O /= row sums
 //
-// Two or three such warpgroups take turns at issuing (ping-pong), so that one's softmax runs under
-// the others' products. How to compile and launch: hopper_forward_params.h.
+// Consumers take turns at issuing (ping-pong), so that one's softmax runs under the others' products.
+// How to compile and launch: hopper_forward_params.h.
 #include "kernels/attention/hopper_forward_params.h"
 #include "kernels/ptx/element.h"
 #include "kernels/ptx/fence.h"
@@ -51,59 +52,72 @@ struct ElementOf<HopperElement::f16> {
 };
 using Element = ElementOf<kSpec.element>::Type;
 
-constexpr int kQRows = kSpec.tile.q_rows;
+template <bool kF32>
+struct StoredOf {
+  using Type = unsigned short;
+};
+template <>
+struct StoredOf<true> {
+  using Type = float;
+};
+
 constexpr int kKvRows = kSpec.tile.kv_rows;
 constexpr int kStages = kSpec.tile.stages;
 constexpr int kConsumers = schedule::consumer_warpgroups(kSpec);
-constexpr int kReaders = 4 * kConsumers + (kSpec.copy_producer ? 4 : 1);  // warps that read work items
+constexpr int kLoadWarps = kSpec.copy_producer ? 3 : 1;  // warp 0 of the producer schedules
 constexpr bool kPingPong = schedule::ping_pong(kSpec);
 constexpr int kPingPongBarrier = 1;  // and the next ones: one a consumer; 0 is the whole block's
 constexpr int kPrivateBarrier = kPingPongBarrier + kConsumers;  // and the next ones, likewise
 
 constexpr schedule::HopperForwardFootprint kFootprint = schedule::footprint(kSpec);
+constexpr int kQBytes = kFootprint.q_bytes / kConsumers;
 constexpr int kKStageBytes = kFootprint.k_bytes / kStages;
 constexpr int kVStageBytes = kFootprint.v_bytes / kStages;
 
-using QTile = SharedTile<kQRows>;
+using QTile = SharedTile<schedule::kRowsPerConsumer>;  // one a consumer
 using KvTile = SharedTile<kKvRows>;
 using Position = RingPosition<kStages>;
 
 /// Shared memory: Q, then the K stages, the V stages, and what controls them.
 struct Shared {
+  static constexpr int kWorkSlots = 2;
   static constexpr int kK = kFootprint.q_bytes;
   static constexpr int kV = kK + kFootprint.k_bytes;
   static constexpr int kWork = kV + kFootprint.v_bytes;
-  static constexpr int kBarriers = kWork + 2 * 64;
-  static_assert(sizeof(WorkItem) == 64);
-  static_assert(2 * 64 + 2 * Ring<kStages>::kBytes + Ring<1>::kBytes + Ring<2>::kBytes <=
-                schedule::kControlBytes);
+  static constexpr int kKBarriers = kWork + kWorkSlots * static_cast<int>(sizeof(WorkItem));
+  static constexpr int kVBarriers = kKBarriers + Ring<kStages>::kBytes;
+  static constexpr int kQBarriers = kVBarriers + Ring<kStages>::kBytes;
+  static constexpr int kWorkBarriers = kQBarriers + kConsumers * Ring<1>::kBytes;
+  static_assert(kWorkBarriers + Ring<kWorkSlots>::kBytes <= kWork + schedule::kControlBytes);
 
   char* base;
   unsigned address;
 
   explicit Shared(char* start) : base(start), address(shared_address(start)) {}
 
-  unsigned q() const { return address; }
+  unsigned q(int consumer) const { return address + consumer * kQBytes; }
   unsigned k(int stage) const { return address + kK + stage * kKStageBytes; }
   unsigned v(int stage) const { return address + kV + stage * kVStageBytes; }
   char* generic(unsigned place) const { return base + (place - address); }
+  WorkItem& work(int slot) const { return reinterpret_cast<WorkItem*>(base + kWork)[slot]; }
 
-  Ring<kStages> k_ring() const { return {address + kBarriers}; }
-  Ring<kStages> v_ring() const { return {k_ring().barriers + Ring<kStages>::kBytes}; }
-  Ring<1> q_ring() const { return {v_ring().barriers + Ring<kStages>::kBytes}; }
-  Ring<2> work_ring() const { return {q_ring().barriers + Ring<1>::kBytes}; }
-  WorkItem& work(int slot) const { return *reinterpret_cast<WorkItem*>(base + kWork + 64 * slot); }
+  Ring<kStages> k_ring() const { return {address + kKBarriers}; }
+  Ring<kStages> v_ring() const { return {address + kVBarriers}; }
+  Ring<1> q_ring(int consumer) const { return {address + kQBarriers + consumer * Ring<1>::kBytes}; }
+  Ring<kWorkSlots> work_ring() const { return {address + kWorkBarriers}; }
 
   void init_barriers() const {
-    const int producers = kSpec.copy_producer ? schedule::kWarpgroupThreads : 1;
+    const int producers = kSpec.copy_producer ? 32 * kLoadWarps : 1;
     k_ring().init(producers, 4 * kConsumers);
     v_ring().init(producers, 4 * kConsumers);
-    q_ring().init(producers, 4 * kConsumers);
-    work_ring().init(1, kReaders);
+    for (int consumer = 0; consumer < kConsumers; ++consumer) q_ring(consumer).init(producers, 4);
+    work_ring().init(1, 4 * kConsumers + kLoadWarps);
   }
 };
 
-/// Fills the rings: one thread with TMA, or the warpgroup with plain copies.
+using WorkPosition = RingPosition<Shared::kWorkSlots>;
+
+/// Fills the rings: one thread with TMA, or three warps with plain copies.
 class Loader {
  public:
   Loader(const HopperForwardParams& params, const Shared& shared)
@@ -125,18 +139,21 @@ class Loader {
 
  private:
   void load_q(const WorkItem& item) {
-    const Ring<1> ring = shared_.q_ring();
-    ring.wait_empty(q_at_);
-    load_tile<kQRows, kSpec.qk_dim>(ring.full(0), shared_.q(), params_.q_map, params_.q,
-                                    params_.q_lengths, item, item.head, item.q_first_row,
-                                    item.q_begin, item.q_len, params_.qk_dim, stream_);
+    for (int consumer = 0; consumer < kConsumers; ++consumer) {
+      const Ring<1> ring = shared_.q_ring(consumer);
+      ring.wait_empty(q_at_);
+      load_tile<schedule::kRowsPerConsumer, kSpec.qk_dim>(
+          ring.full(0), shared_.q(consumer), params_.q_map, params_.q, params_.q_lengths, item,
+          item.head, item.q_first_row, item.q_begin + consumer * schedule::kRowsPerConsumer,
+          item.q_len, params_.qk_dim, stream_);
+    }
     q_at_.advance();
   }
 
   void load_k(const WorkItem& item, int tile) {
     const Ring<kStages> ring = shared_.k_ring();
     ring.wait_empty(k_at_);
-    load_tile<kKvRows, kSpec.qk_dim>(ring.full(k_at_.stage), shared_.k(k_at_.stage), params_.k_map,
+    load_tile<kKvRows, kSpec.qk_dim>(ring.full(k_at_.stage()), shared_.k(k_at_.stage()), params_.k_map,
                                      params_.k, params_.kv_lengths, item, item.kv_head,
                                      item.kv_first_row, tile * kKvRows, item.kv_len,
                                      params_.qk_dim, keep_);
@@ -146,7 +163,7 @@ class Loader {
   void load_v(const WorkItem& item, int tile) {
     const Ring<kStages> ring = shared_.v_ring();
     ring.wait_empty(v_at_);
-    load_tile<kKvRows, kSpec.v_dim>(ring.full(v_at_.stage), shared_.v(v_at_.stage), params_.v_map,
+    load_tile<kKvRows, kSpec.v_dim>(ring.full(v_at_.stage()), shared_.v(v_at_.stage()), params_.v_map,
                                     params_.v, params_.kv_lengths, item, item.kv_head,
                                     item.kv_first_row, tile * kKvRows, item.kv_len, params_.v_dim,
                                     keep_);
@@ -161,7 +178,7 @@ class Loader {
     constexpr int kPanels = schedule::panels(Dim);
     const int batch = operand_batch(lengths, item.batch);
     if constexpr (kSpec.copy_producer) {
-      copy_tile<Rows, Dim>(shared_.generic(tile), tensor, batch,
+      copy_tile<Rows, Dim, 32 * kLoadWarps>(shared_.generic(tile), tensor, batch,
                            static_cast<long long>(first_row) + row, head, length - row, columns);
       fence_async_proxy();
       barrier_arrive(full);
@@ -182,148 +199,149 @@ class Loader {
   RingPosition<1> q_at_;
 };
 
-/// The producer warpgroup. Its first warp also schedules.
-void produce(const HopperForwardParams& params, const Shared& shared, int warp) {
-  if (!kSpec.copy_producer && warp != 0) return;
+/// The producer's first warp: publishes work items, as far ahead as there are slots.
+void schedule_work(const HopperForwardParams& params, const Shared& shared) {
   Scheduler<kSpec> scheduler(params);
-  Loader loader(params, shared);
-  const Ring<2> ring = shared.work_ring();
-  RingPosition<2> at;
-  const bool elected = elect_one();
-  for (;;) {
-    if (warp == 0) {
-      ring.wait_empty(at);
-      scheduler.next(shared.work(at.stage));
-      if (lane_index() == 0) barrier_arrive(ring.full(at.stage));
-      scheduler.draw();
-    }
-    ring.wait_full(at);
-    const WorkItem& item = shared.work(at.stage);
-    if (!item.valid) break;
-    if (kSpec.copy_producer || elected) loader.load(item);
+  const Ring<Shared::kWorkSlots> ring = shared.work_ring();
+  for (WorkPosition at;; at.advance()) {
+    ring.wait_empty(at);
+    const bool valid = scheduler.next(shared.work(at.stage()));
+    if (lane_index() == 0) barrier_arrive(ring.full(at.stage()));
     __syncwarp();
-    ring.release(at, lane_index());
-    at.advance();
+    if (!valid) break;
   }
-  if (warp == 0) scheduler.finish();
+  scheduler.finish();
 }
 
-/// Key tiles [first, end) need no mask.
-struct TileEdges {
+/// The producer's other warps.
+void load_work(const HopperForwardParams& params, const Shared& shared) {
+  Loader loader(params, shared);
+  const Ring<Shared::kWorkSlots> ring = shared.work_ring();
+  const bool elected = kSpec.copy_producer || elect_one();
+  for (WorkPosition at;; at.advance()) {
+    ring.wait_full(at);
+    const WorkItem& item = shared.work(at.stage());
+    if (!item.valid) break;
+    if (elected) loader.load(item);
+    __syncwarp();
+    ring.release(at, lane_index());
+  }
+}
+
+/// Key tiles [first, end).
+struct KeyTiles {
   int first;
   int end;
 };
 
-/// One consumer warpgroup: 64 rows of every tile.
+/// One consumer warpgroup: 64 rows of every query tile.
 class Consumer {
  public:
   Consumer(const HopperForwardParams& params, const Shared& shared, int index)
-      : params_(params), shared_(shared), index_(index), lane_(lane_index()) {
-    const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
-    row_in_tile_ = schedule::kRowsPerConsumer * index + 16 * warp + lane_ / 4;
-    q_ = QTile::k_major(shared.q() + index * schedule::kRowsPerConsumer * QTile::kRowBytes);
-  }
+      : params_(params),
+        shared_(shared),
+        index_(index),
+        lane_(lane_index()),
+        transform_(params.scale, params.softcap) {}
 
   void run() {
-    // The last consumer lets the first one begin.
-    if (kPingPong && index_ == kConsumers - 1) pass_turn();
-    const Ring<2> ring = shared_.work_ring();
-    RingPosition<2> at;
-    for (;;) {
+    if (index_ == kConsumers - 1) pass_turn();  // lets the first consumer begin
+    const Ring<Shared::kWorkSlots> ring = shared_.work_ring();
+    for (WorkPosition at;; at.advance()) {
       ring.wait_full(at);
-      const WorkItem& item = shared_.work(at.stage);
+      const WorkItem& item = shared_.work(at.stage());
       if (!item.valid) break;
-      attend(item);
+      if (item.first < item.end) {
+        attend(item);
+      } else {
+        store_empty(item);
+      }
       __syncwarp();
       ring.release(at, lane_);
-      at.advance();
     }
   }
 
  private:
+  /// One query tile.
   void attend(const WorkItem& item) {
-    const ScoreTransform<kSpec> transform(params_.scale, params_.softcap, alibi_slope(item));
+    if constexpr (kSpec.alibi) transform_.slope = head_scalar(params_.alibi_slopes, item) * kLog2E;
+    const int first = item.first;
+    const KeyTiles unmasked = {item.unmasked_first, item.unmasked_end};
     RowBands bands;
-    if constexpr (kSpec.banded) {
-      bands = RowBands::of(mask_rule_of(params_, item.q_len, item.kv_len),
-                           item.q_begin + row_in_tile_);
-    }
+    if constexpr (kSpec.banded) bands = RowBands::of(item.mask_rule(), item.q_begin + row_in_tile());
     OnlineSoftmax softmax;
     float scores[kKvRows / 2];
     unsigned probabilities[kKvRows / 16][4];
     float output[kSpec.v_dim / 2];
-    float rescale[2];
+    float factor[2];
 
-    const int first = item.first;
-    const TileEdges edges = {item.unmasked_first, item.unmasked_end};
-    if (first < item.end) {
-      int tile = item.end - 1;
-      shared_.q_ring().wait_full(q_at_);
-      if (params_.scale < 0.0f) negate_q();
+    int tile = item.end - 1;
+    wait_q();
+    shared_.k_ring().wait_full(k_at_);
+    wgmma_fence();
+    multiply_scores(scores);
+    wgmma_commit();
+    wgmma_wait<0>();
+    fence_registers(scores);
+    release_k(tile == first);
+    finish_scores(item, unmasked, bands, tile, scores);
+    softmax.step<0>(scores, transform_.c, factor);
+    softmax.step<1>(scores, transform_.c, factor);
+    pack(scores, probabilities);
+
+    bool accumulate = false;
+    for (; tile > first; accumulate = true) {
+      --tile;
       shared_.k_ring().wait_full(k_at_);
+      take_turn();
       wgmma_fence();
       multiply_scores(scores);
       wgmma_commit();
-      wgmma_wait<0>();
-      fence_registers(scores);
-      release_k(tile == first);
-      finish_scores(item, edges, tile, transform, bands, scores);
-      softmax.step(scores, transform.c, rescale);
-      pack(scores, probabilities);
-
-      bool accumulate = false;
-      for (; tile > first; accumulate = true) {
-        --tile;
-        shared_.k_ring().wait_full(k_at_);
-        if constexpr (kPingPong) wait_turn();
-        wgmma_fence();
-        multiply_scores(scores);
-        wgmma_commit();
-        wait_v(item, tile + 1);
-        multiply_output(probabilities, output, accumulate);
-        wgmma_commit();
-        if constexpr (kPingPong) pass_turn();
-        wgmma_wait<1>();
-        fence_registers(scores);
-        release_k(tile == first);
-        finish_scores(item, edges, tile, transform, bands, scores);
-        softmax.step(scores, transform.c, rescale);
-        wgmma_wait<0>();
-        fence_registers(output);
-        fence_registers(probabilities);
-        release_v();
-        multiply_rows(output, rescale);
-        pack(scores, probabilities);
-      }
-      wait_v(item, tile);
-      wgmma_fence();
+      wait_v(item, tile + 1);
       multiply_output(probabilities, output, accumulate);
       wgmma_commit();
+      pass_turn();
+      wgmma_wait<1>();
+      fence_registers(scores);
+      release_k(tile == first);
+      finish_scores(item, unmasked, bands, tile, scores);
+      softmax.step<0>(scores, transform_.c, factor);
+      softmax.step<1>(scores, transform_.c, factor);
       wgmma_wait<0>();
       fence_registers(output);
       fence_registers(probabilities);
       release_v();
-    } else {
-#pragma unroll
-      for (int i = 0; i < kSpec.v_dim / 2; ++i) output[i] = 0.0f;
+      multiply_rows(output, factor);
+      pack(scores, probabilities);
     }
-    store(item, transform.c, softmax, output);
+    wait_v(item, tile);
+    wgmma_fence();
+    multiply_output(probabilities, output, accumulate);
+    wgmma_commit();
+    wgmma_wait<0>();
+    fence_registers(output);
+    fence_registers(probabilities);
+    release_v();
+    finish_rows(item, softmax, factor);
+    multiply_rows(output, factor);
+    store(item, output);
   }
 
   // --- Products ---
 
-  void multiply_scores(float (&scores)[kKvRows / 2]) {
-    const unsigned long long k = KvTile::k_major(shared_.k(k_at_.stage));
+  void multiply_scores(float (&scores)[kKvRows / 2]) const {
+    const unsigned long long q = QTile::k_major(shared_.q(index_));
+    const unsigned long long k = KvTile::k_major(shared_.k(k_at_.stage()));
 #pragma unroll
     for (int step = 0; step < kSpec.qk_dim / 16; ++step) {
-      Wgmma<kKvRows>::template shared<Element, false>(scores, q_ + QTile::k_major_step(step),
+      Wgmma<kKvRows>::template shared<Element, false>(scores, q + QTile::k_major_step(step),
                                                       k + KvTile::k_major_step(step), step != 0);
     }
   }
 
   void multiply_output(const unsigned (&probabilities)[kKvRows / 16][4],
-                       float (&output)[kSpec.v_dim / 2], bool accumulate) {
-    const unsigned long long v = KvTile::mn_major(shared_.v(v_at_.stage));
+                       float (&output)[kSpec.v_dim / 2], bool accumulate) const {
+    const unsigned long long v = KvTile::mn_major(shared_.v(v_at_.stage()));
 #pragma unroll
     for (int step = 0; step < kKvRows / 16; ++step) {
       Wgmma<kSpec.v_dim>::template registers<Element, true>(output, probabilities[step],
@@ -344,16 +362,21 @@ class Consumer {
     for (int i = 0; i < kSpec.v_dim / 2; ++i) output[i] *= factor[(i / 2) % 2];
   }
 
+  /// Of the query tile: the thread's first row; its second is 8 further down.
+  int row_in_tile() const {
+    return (static_cast<int>(threadIdx.x) / 32 - 4) * 16 + lane_ / 4;
+  }
+
   // --- Scores ---
 
-  void finish_scores(const WorkItem& item, const TileEdges& edges, int tile,
-                     const ScoreTransform<kSpec>& transform, const RowBands& bands,
+  /// Softcap, ALiBi and mask.
+  void finish_scores(const WorkItem& item, const KeyTiles& unmasked, const RowBands& bands, int tile,
                      float (&scores)[kKvRows / 2]) const {
     const int column = tile * kKvRows + 2 * (lane_ % 4);
     if constexpr (kSpec.softcap || kSpec.alibi) {
-      transform.apply(scores, item.q_begin + row_in_tile_ + item.kv_len - item.q_len - column);
+      transform_.apply(scores, item.q_begin + row_in_tile() + item.kv_len - item.q_len - column);
     }
-    if (tile >= edges.first && tile < edges.end) return;
+    if (tile >= unmasked.first && tile < unmasked.end) return;
     if constexpr (kSpec.banded) {
       mask_scores(scores, bands, column);
     } else {
@@ -361,21 +384,23 @@ class Consumer {
     }
   }
 
-  float alibi_slope(const WorkItem& item) const {
-    return kSpec.alibi ? head_scalar(params_.alibi_slopes, item) : 0.0f;
-  }
-
   static float head_scalar(const HeadScalars& scalars, const WorkItem& item) {
     return scalars.data[item.batch * scalars.batch_stride + item.head * scalars.head_stride];
   }
 
+  /// Base 2; -infinity if there is none.
+  float sink(const WorkItem& item) const {
+    return params_.sinks.data == nullptr ? -kInfinity : head_scalar(params_.sinks, item) * kLog2E;
+  }
+
   // --- Rings and turns ---
 
+  /// And Q, with its last K.
   void release_k(bool last) {
     shared_.k_ring().release(k_at_, lane_);
     k_at_.advance();
     if (last) {
-      shared_.q_ring().release(q_at_, lane_);
+      shared_.q_ring(index_).release(q_at_, lane_);
       q_at_.advance();
     }
   }
@@ -390,10 +415,11 @@ class Consumer {
   void wait_v(const WorkItem& item, int tile) {
     shared_.v_ring().wait_full(v_at_);
     if constexpr (kSpec.copy_producer) return;
+    if (params_.kv_lengths.kind == LengthKind::fixed) return;
     const int rows = item.kv_len - tile * kKvRows;
-    if (params_.kv_lengths.kind == LengthKind::fixed || rows >= kKvRows) return;
+    if (rows >= kKvRows) return;
     // Every consumer zeroes all of it, which spares a barrier between them.
-    char* v = shared_.generic(shared_.v(v_at_.stage));
+    char* v = shared_.generic(shared_.v(v_at_.stage()));
     constexpr int kRowChunks = KvTile::kRowBytes / 16;
     for (int panel = 0; panel < schedule::panels(kSpec.v_dim); ++panel) {
       uint4* chunks = reinterpret_cast<uint4*>(v + panel * KvTile::kPanelBytes);
@@ -406,67 +432,96 @@ class Consumer {
     named_barrier_sync(kPrivateBarrier + index_, schedule::kWarpgroupThreads);
   }
 
-  void negate_q() {
-    char* q = shared_.generic(shared_.q()) + index_ * schedule::kRowsPerConsumer * QTile::kRowBytes;
-    for (int panel = 0; panel < schedule::panels(kSpec.qk_dim); ++panel) {
-      unsigned* pairs = reinterpret_cast<unsigned*>(q + panel * QTile::kPanelBytes);
-      for (int i = static_cast<int>(threadIdx.x) % 128;
-           i < schedule::kRowsPerConsumer * QTile::kRowBytes / 4; i += 128) {
-        pairs[i] ^= 0x80008000u;
-      }
+  /// A negative scale is a positive one on -Q.
+  void wait_q() {
+    shared_.q_ring(index_).wait_full(q_at_);
+    if (params_.scale >= 0.0f) return;
+    unsigned* pairs = reinterpret_cast<unsigned*>(shared_.generic(shared_.q(index_)));
+    for (int i = static_cast<int>(threadIdx.x) % 128; i < kQBytes / 4; i += 128) {
+      pairs[i] ^= 0x80008000u;
     }
     fence_async_proxy();
     named_barrier_sync(kPrivateBarrier + index_, schedule::kWarpgroupThreads);
   }
 
-  void wait_turn() const {
+  void take_turn() const {
+    if constexpr (!kPingPong) return;
     named_barrier_sync(kPingPongBarrier + index_, 2 * schedule::kWarpgroupThreads);
   }
 
   void pass_turn() const {
+    if constexpr (!kPingPong) return;
     named_barrier_arrive(kPingPongBarrier + (index_ + 1) % kConsumers,
                          2 * schedule::kWarpgroupThreads);
   }
 
   // --- Results ---
 
-  void store(const WorkItem& item, float c, OnlineSoftmax& softmax,
-             float (&output)[kSpec.v_dim / 2]) const {
-    const float sink = params_.sinks.data == nullptr ? -kInfinity
-                                                     : head_scalar(params_.sinks, item) * kLog2E;
-    float normalise[2], lse[2];
-    softmax.finish(c, sink, normalise, lse);
-    multiply_rows(output, normalise);
+  /// When a query tile has seen all its keys: stores its LSE; factor: what its O must still be multiplied by.
+  void finish_rows(const WorkItem& item, OnlineSoftmax& softmax, float (&factor)[2]) const {
+    float lse[2];
+    softmax.finish(transform_.c, sink(item), factor, lse);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) store_lse(address(item, r), lse[r]);
+  }
 
-    const long long batch = operand_batch(params_.q_lengths, item.batch);
+  void store(const WorkItem& item, const float (&output)[kSpec.v_dim / 2]) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const int row_in_sequence = item.q_begin + row_in_tile_ + 8 * r;
-      const bool live = row_in_sequence < item.q_len;
-      const long long row = static_cast<long long>(item.q_first_row) + row_in_sequence;
-      const StridedTensor& o = params_.o;
-      const long long offset = item.split * params_.o_split_stride + batch * o.batch_stride +
-                               row * o.row_stride + item.head * o.head_stride;
+      const RowAddress row = address(item, r);
       if constexpr (kSpec.f32_output) {
-        store_row_f32(output, r, static_cast<float*>(o.data) + offset, o.column_stride,
-                      params_.v_dim, live);
+        store_row_f32(output, r, static_cast<float*>(params_.o.data) + row.o,
+                      params_.o.column_stride, params_.v_dim, row.live);
       } else {
-        store_row_16bit<Element>(output, r, static_cast<unsigned short*>(o.data) + offset,
-                                 o.column_stride, params_.v_dim, live);
-      }
-      if (live && params_.lse != nullptr && lane_ % 4 == 0) {
-        params_.lse[item.split * params_.lse_split_stride + batch * params_.lse_batch_stride +
-                    item.head * params_.lse_head_stride + row] = lse[r];
+        store_row_16bit<Element>(output, r, static_cast<unsigned short*>(params_.o.data) + row.o,
+                                 params_.o.column_stride, params_.v_dim, row.live);
       }
     }
+  }
+
+  /// Rows that see no key: O = 0, LSE = -infinity or the sink.
+  void store_empty(const WorkItem& item) const {
+    using Stored = StoredOf<kSpec.f32_output>::Type;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const RowAddress row = address(item, r);
+      if (!row.live) continue;
+      Stored* o = static_cast<Stored*>(params_.o.data) + row.o;
+      for (int column = lane_ % 4; column < params_.v_dim; column += 4) {
+        o[column * params_.o.column_stride] = 0;
+      }
+      store_lse(row, sink(item) * kLn2);
+    }
+  }
+
+  struct RowAddress {
+    bool live;  ///< the row exists
+    long long o;
+    long long lse;
+  };
+
+  RowAddress address(const WorkItem& item, int r) const {
+    const int row_in_sequence = item.q_begin + row_in_tile() + 8 * r;
+    const long long row = static_cast<long long>(item.q_first_row) + row_in_sequence;
+    const long long batch = operand_batch(params_.q_lengths, item.batch);
+    const StridedTensor& o = params_.o;
+    return {row_in_sequence < item.q_len,
+            item.split * params_.o_split_stride + batch * o.batch_stride + row * o.row_stride +
+                item.head * o.head_stride,
+            item.split * params_.lse_split_stride + batch * params_.lse_batch_stride +
+                item.head * params_.lse_head_stride + row};
+  }
+
+  void store_lse(const RowAddress& row, float lse) const {
+    if (row.live && params_.lse != nullptr && lane_ % 4 == 0) params_.lse[row.lse] = lse;
   }
 
   const HopperForwardParams& params_;
   const Shared& shared_;
   int index_;
   int lane_;
-  int row_in_tile_;  ///< the thread's first; its second is 8 further down
-  unsigned long long q_;
+  ScoreTransform<kSpec> transform_;
+
   Position k_at_, v_at_;
   RingPosition<1> q_at_;
 };
@@ -490,7 +545,11 @@ extern "C" __global__ void __launch_bounds__(schedule::threads(kSpec), 1)
   __syncthreads();
   if (warp < 4) {
     registers_decrease<schedule::producer_register_limit(kSpec)>();
-    produce(params, shared, warp);
+    if (warp == 0) {
+      schedule_work(params, shared);
+    } else if (warp <= kLoadWarps) {
+      load_work(params, shared);
+    }
   } else {
     registers_increase<schedule::consumer_register_limit(kSpec)>();
     Consumer(params, shared, warp / 4 - 1).run();

@@ -11,7 +11,7 @@
 //   footprint(s).total_bytes(), after raising CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.
 // - Tensor maps (TMA producer only): 16-bit elements, dims (head dim, rows, heads, batch), where
 // heads and
-//   rows are the tensor's own; box (64, q_rows or kv_rows, 1, 1); 128-byte swizzle; no interleave;
+//   rows are the tensor's own; box (64, kRowsPerConsumer for Q and kv_rows for K and V, 1, 1); 128-byte swizzle; no interleave;
 //   out-of-bounds fill zero; L2 promotion 256 bytes. Dims are the problem's own (the head dim not
 //   rounded up), at least 1. Packed batches: batch = 1 and rows = all tokens. Such a map needs:
 //   column stride 1, data 16-byte aligned, every other stride a positive multiple of 8 elements.
@@ -45,7 +45,7 @@ struct SequenceLengths {
   const int* values;  ///< per_sequence: [batch]; cumulative: [batch + 1]
   LengthKind kind;
   int unused;
-  long long bound;       ///< tokens of the longest sequence
+  long long bound;       ///< tokens of the longest sequence, below 2^28
   long long total_rows;  ///< cumulative: rows of the buffer
 };
 

@@ -20,16 +20,16 @@ inline uint4 load_chunk(const unsigned short* source, long long column_stride, i
 }
 
 /// Rows [0, rows) and columns [0, columns) of `source` go to a tile of Rows x Dim elements, the rest becomes
-/// zero. By the 128 threads of a warpgroup.
-template <int Rows, int Dim>
+/// zero. By `Threads` threads, whose first has index 32.
+template <int Rows, int Dim, int Threads>
 inline void copy_tile(char* tile, const StridedTensor& tensor, long long batch, long long first_row,
                       long long head, int rows, int columns) {
   constexpr int kChunks = (Dim + 63) / 64 * 8;
   const unsigned short* source = static_cast<const unsigned short*>(tensor.data) +
                                  batch * tensor.batch_stride + first_row * tensor.row_stride +
                                  head * tensor.head_stride;
-#pragma unroll 4
-  for (int i = static_cast<int>(threadIdx.x) % 128; i < Rows * kChunks; i += 128) {
+#pragma unroll 2
+  for (int i = static_cast<int>(threadIdx.x) - 32; i < Rows * kChunks; i += Threads) {
     const int row = i / kChunks;
     const int chunk = i % kChunks;
     uint4 value = {0, 0, 0, 0};

@@ -16,6 +16,7 @@ struct RowBands {
 
   static RowBands of(const schedule::MaskRule& rule, int row) {
     RowBands bands;
+#pragma unroll
     for (int r = 0; r < 2; ++r) {
       const schedule::KeyRange keys = rule.row(row + 8 * r);
       bands.first[r] = static_cast<int>(keys.begin);

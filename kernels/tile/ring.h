@@ -8,18 +8,15 @@
 
 namespace tilewright::kernels {
 
-/// A place in a ring: the stage, and the parity of its current round.
+/// A place in a ring. One register: how many stages were passed.
 template <int Stages>
 struct RingPosition {
-  int stage = 0;
-  int parity = 0;
+  static_assert((Stages & (Stages - 1)) == 0, "a power of two");
+  unsigned passed = 0;
 
-  void advance() {
-    if (++stage == Stages) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
+  int stage() const { return static_cast<int>(passed % Stages); }
+  int parity() const { return static_cast<int>(passed / Stages % 2); }  ///< of the stage's current round
+  void advance() { ++passed; }
 };
 
 /// The barriers of a ring, at a shared-memory address: Stages full ones, then Stages empty ones.
@@ -39,12 +36,12 @@ struct Ring {
   }
 
   /// The first round finds every stage empty.
-  void wait_empty(const RingPosition<Stages>& at) const { barrier_wait(empty(at.stage), at.parity ^ 1); }
-  void wait_full(const RingPosition<Stages>& at) const { barrier_wait(full(at.stage), at.parity); }
+  void wait_empty(const RingPosition<Stages>& at) const { barrier_wait(empty(at.stage()), at.parity() ^ 1); }
+  void wait_full(const RingPosition<Stages>& at) const { barrier_wait(full(at.stage()), at.parity()); }
 
   /// By every lane of a consumer warp that has read the stage; counts once a warp.
   void release(const RingPosition<Stages>& at, int lane) const {
-    if (lane == 0) barrier_arrive(empty(at.stage));
+    if (lane == 0) barrier_arrive(empty(at.stage()));
   }
 };
 

@@ -13,14 +13,13 @@ template <schedule::HopperForwardSpecialisation kSpec>
 struct ScoreTransform {
   float c;          ///< base-2 logarithm = c * score after the transform
   float cap_scale;  ///< |scale| / softcap
-  float slope;      ///< ALiBi's, in base 2
+  float slope = 0;  ///< ALiBi's, in base 2
   float scaled;     ///< c before ALiBi
 
-  ScoreTransform(float scale, float softcap, float alibi_slope) {
+  ScoreTransform(float scale, float softcap) {
     const float magnitude = fmaxf(fabsf(scale), 1.17549435e-38f);
     scaled = kSpec.softcap ? softcap * kLog2E : fmaxf(magnitude * kLog2E, 1.17549435e-38f);
     cap_scale = kSpec.softcap ? magnitude / softcap : 0.0f;
-    slope = alibi_slope * kLog2E;
     c = kSpec.alibi ? 1.0f : scaled;
   }
 

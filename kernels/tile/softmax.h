@@ -25,40 +25,42 @@ struct OnlineSoftmax {
   float row_max[2] = {-kInfinity, -kInfinity};
   float row_sum[2] = {0.0f, 0.0f};  ///< of this thread's columns only, until finish()
 
-  /// Turns scores into unnormalised probabilities. rescale: what O must be multiplied by before they are
-  /// added to it.
-  template <int Registers>
-  void step(float (&scores)[Registers], float c, float (&rescale)[2]) {
+  // One row (0 or 1) at a time, so that the maxima of one can run under the exponentials of the other.
+
+  /// Takes a tile's maximum in. rescale: what O must be multiplied by before the tile is added to it.
+  template <int Row, int Registers>
+  void raise(const float (&scores)[Registers], float c, float (&rescale)[2]) {
+    float even = scores[2 * Row], odd = scores[2 * Row + 1];
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      // Two chains a row, so that two rows keep four independent maxima in flight.
-      float even = scores[2 * r], odd = scores[2 * r + 1];
-#pragma unroll
-      for (int i = 4; i < Registers; i += 4) {
-        even = fmaxf(even, scores[i + 2 * r]);
-        odd = fmaxf(odd, scores[i + 2 * r + 1]);
-      }
-      const float before = row_max[r];
-      row_max[r] = fmaxf(before, quad_max(fmaxf(even, odd)));
-      // A row that has seen no key yet has no reference; any finite one gives 2^-inf = 0.
-      const float reference = row_max[r] == -kInfinity ? 0.0f : row_max[r] * c;
-      rescale[r] = exp2_fast(before * c - reference);
-      row_sum[r] *= rescale[r];
-#pragma unroll
-      for (int i = 0; i < Registers; i += 4) {
-        float& x = scores[i + 2 * r];
-        float& y = scores[i + 2 * r + 1];
-        x = exp2_fast(__fmaf_rn(x, c, -reference));
-        y = exp2_fast(__fmaf_rn(y, c, -reference));
-      }
-      float sum_even = scores[2 * r], sum_odd = scores[2 * r + 1];
-#pragma unroll
-      for (int i = 4; i < Registers; i += 4) {
-        sum_even += scores[i + 2 * r];
-        sum_odd += scores[i + 2 * r + 1];
-      }
-      row_sum[r] += sum_even + sum_odd;
+    for (int i = 4; i < Registers; i += 4) {
+      even = fmaxf(even, scores[i + 2 * Row]);
+      odd = fmaxf(odd, scores[i + 2 * Row + 1]);
     }
+    const float before = row_max[Row];
+    row_max[Row] = fmaxf(before, quad_max(fmaxf(even, odd)));
+    rescale[Row] = exp2_fast(before * c - reference(Row, c));
+  }
+
+  /// Turns the scores into unnormalised probabilities, and adds them up.
+  template <int Row, int Registers>
+  void exponentiate(float (&scores)[Registers], float c, const float (&rescale)[2]) {
+    float even = 0.0f, odd = 0.0f;
+#pragma unroll
+    for (int i = 0; i < Registers; i += 4) {
+      float& x = scores[i + 2 * Row];
+      float& y = scores[i + 2 * Row + 1];
+      x = exp2_fast(__fmaf_rn(x, c, -reference(Row, c)));
+      y = exp2_fast(__fmaf_rn(y, c, -reference(Row, c)));
+      even = i == 0 ? x : even + x;
+      odd = i == 0 ? y : odd + y;
+    }
+    row_sum[Row] = __fmaf_rn(row_sum[Row], rescale[Row], even + odd);
+  }
+
+  template <int Row, int Registers>
+  void step(float (&scores)[Registers], float c, float (&rescale)[2]) {
+    raise<Row>(scores, c, rescale);
+    exponentiate<Row>(scores, c, rescale);
   }
 
   /// Completes the sums. sink: a base-2 logit that joins the denominator (-infinity: none). lse: natural.
@@ -74,6 +76,12 @@ struct OnlineSoftmax {
       normalise[r] = sum == 0.0f ? 0.0f : scale / sum;
       lse[r] = (reference + log2_fast(sum)) * kLn2;
     }
+  }
+
+ private:
+  /// A row that has seen no key yet has no reference; any finite one gives 2^-inf = 0.
+  float reference(int r, float c) const {
+    return row_max[r] == -kInfinity ? 0.0f : row_max[r] * c;
   }
 };
 

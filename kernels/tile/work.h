@@ -24,10 +24,17 @@ struct alignas(16) WorkItem {
   int kv_first_row;
   int q_len;
   int kv_len;
+  int mask_low;       ///< the mask's band, as in schedule::MaskRule
+  int mask_high;
   int first;          ///< key tiles [first, end), of which those in [unmasked_first, unmasked_end)
   int end;            ///< need no mask
   int unmasked_first;
   int unmasked_end;
+
+  /// Whether some row of the query tile does not see all of a key tile.
+  bool masked(int tile) const { return tile < unmasked_first || tile >= unmasked_end; }
+
+  schedule::MaskRule mask_rule() const { return {q_len, kv_len, mask_low, mask_high}; }
 };
 
 inline schedule::Sequence sequence_of(const SequenceLengths& lengths, int batch) {
@@ -47,11 +54,6 @@ inline int operand_batch(const SequenceLengths& lengths, int batch) {
   return lengths.kind == LengthKind::cumulative ? 0 : batch;
 }
 
-inline schedule::MaskRule mask_rule_of(const HopperForwardParams& p, int q_len, int kv_len) {
-  return schedule::make_mask_rule(q_len, kv_len, false, p.bottom_right != 0, p.window_left,
-                                  p.window_right);
-}
-
 /// Used by one whole warp of each block.
 template <schedule::HopperForwardSpecialisation kSpec>
 class Scheduler {
@@ -59,9 +61,9 @@ class Scheduler {
   explicit Scheduler(const HopperForwardParams& params)
       : params_(params), index_(static_cast<int>(blockIdx.x)) {}
 
-  /// Writes the block's next work item.
-  void next(WorkItem& item) {
-    int rank = index_;  // of the tile within its batch
+  /// Writes the block's next work item; false if there is none.
+  bool next(WorkItem& item) {
+    int rank = warp_uniform(index_);  // of the tile within its batch
     int batch = 0;
     if (params_.q_lengths.kind == LengthKind::fixed) {
       const int tiles = tiles_of(0);
@@ -70,16 +72,14 @@ class Scheduler {
     } else {
       batch = find_batch(rank);
     }
-    if (lane_index() != 0) return;
-    item.valid = batch < params_.batch;
-    if (item.valid) describe(item, batch, rank);
-  }
-
-  /// Draws the number of the next item; early, since it takes a trip to L2.
-  void draw() {
-    int drawn = 0;
-    if (lane_index() == 0) drawn = atomicAdd(&params_.control[0], 1);
-    index_ = warp_uniform(drawn) + static_cast<int>(gridDim.x);
+    const bool valid = batch < params_.batch;
+    if (lane_index() == 0) {
+      // The number of the item after, early, since it takes a trip to L2.
+      if (valid) index_ = atomicAdd(&params_.control[0], 1) + static_cast<int>(gridDim.x);
+      item.valid = valid;
+      if (valid) describe(item, batch, rank);
+    }
+    return valid;
   }
 
   /// After the last item: the last block to finish leaves the counters zero.
@@ -149,12 +149,13 @@ class Scheduler {
 
     const schedule::Index q_end =
         schedule::min(item.q_begin + kSpec.tile.q_rows, q.tokens);
-    schedule::MaskRule rule;
-    if constexpr (kSpec.banded) {
-      rule = mask_rule_of(params_, item.q_len, item.kv_len);
-    } else {
-      rule = schedule::make_mask_rule(item.q_len, item.kv_len, false, true, -1, -1);
-    }
+    const schedule::MaskRule rule =
+        kSpec.banded ? schedule::make_mask_rule(item.q_len, item.kv_len, false,
+                                                params_.bottom_right != 0, params_.window_left,
+                                                params_.window_right)
+                     : schedule::make_mask_rule(item.q_len, item.kv_len, false, true, -1, -1);
+    item.mask_low = static_cast<int>(rule.low);
+    item.mask_high = static_cast<int>(rule.high);
     const schedule::TileWalk walk = schedule::split_walk(
         schedule::make_tile_walk(rule, item.q_begin, q_end, kSpec.tile.kv_rows), item.split,
         params_.splits);
@@ -165,7 +166,7 @@ class Scheduler {
   }
 
   const HopperForwardParams& params_;
-  int index_;
+  int index_;  ///< of the next tile; lane 0's counts
   int first_batch_ = 0;  ///< where the next search starts,
   int first_rank_ = 0;   ///< and the number of that batch's first tile
 };

@@ -106,11 +106,11 @@ struct HopperForwardFootprint {
   int q_bytes = 0;
   int k_bytes = 0;        ///< all stages
   int v_bytes = 0;        ///< all stages
-  int control_bytes = 0;  ///< mbarriers and the two work items
+  int control_bytes = 0;  ///< mbarriers and work items
   constexpr int total_bytes() const { return q_bytes + k_bytes + v_bytes + control_bytes; }
 };
 
-inline constexpr int kControlBytes = 512;
+inline constexpr int kControlBytes = 1024;
 
 constexpr HopperForwardFootprint footprint(const HopperForwardSpecialisation& s) {
   const int k_row_bytes = panels(s.qk_dim) * kPanelRowBytes;
@@ -152,7 +152,7 @@ constexpr bool legal(const HopperForwardSpecialisation& s, int shared_bytes_per_
   const bool dims = s.qk_dim >= 16 && s.qk_dim <= kMaxHeadDim && s.qk_dim % 16 == 0 &&
                     s.v_dim >= 16 && s.v_dim <= kMaxHeadDim && s.v_dim % 16 == 0;
   const bool shape = (t.q_rows == 128 || t.q_rows == 192) && t.kv_rows >= 16 &&
-                     t.kv_rows <= 256 && t.kv_rows % 16 == 0 && t.stages >= 2 && t.stages <= 8;
+                     t.kv_rows <= 256 && t.kv_rows % 16 == 0 && t.stages >= 2 && t.stages <= 4;
   return dims && shape && footprint(s).total_bytes() <= shared_bytes_per_block &&
          accumulator_registers(s) <= accumulator_register_limit(s);
 }
