@@ -49,6 +49,7 @@ void print_json(const RunFlags& flags, const Operands& operands, const Plan& pla
   const auto text = [](const json& value) {
     return value.dump(2, ' ', false, json::error_handler_t::replace);
   };
+  const ForwardPlan& forward = plan.forward();
   json out = {
       {"out",
        {{"path", flags.out}, {"shape", operands.o_shape}, {"dtype", name(plan.problem.o_dtype())}}},
@@ -61,6 +62,10 @@ void print_json(const RunFlags& flags, const Operands& operands, const Plan& pla
       {"peak_resident_bytes", report.peak_bytes},
       {"input_bytes", operands.input_bytes},
       {"output_bytes", report.output_bytes},
+      {"traffic_bytes", plan.traffic.bytes()},
+      {"schedule", name(forward.schedule)},
+      {"tile", fmt::format("{}x{}", forward.tile.q_rows, forward.tile.kv_rows)},
+      {"isa", forward.isa},
       {"notes", operands.notes},
       {"plan", json::parse(to_json(plan), nullptr, false)}};
   fmt::print("{}\n", text(out));
