@@ -23,6 +23,7 @@ struct Command {
 Command add_bench(CLI::App& app);
 Command add_demo(CLI::App& app);
 Command add_info(CLI::App& app);
+Command add_kernels(CLI::App& app);
 Command add_plan(CLI::App& app);
 Command add_run(CLI::App& app);
 Command add_verify(CLI::App& app);

@@ -149,6 +149,7 @@ Result<tilewright::PlanOptions> to_options(const tilewright_plan_options& given)
 
 Result<tilewright::Machine> to_machine(const char* device) {
   if (device == nullptr || std::strcmp(device, "cpu") == 0) return tilewright::this_cpu();
+  if (std::strcmp(device, "cuda") == 0) return tilewright::this_gpu();
   return tilewright::machine_profile(device);
 }
 
@@ -280,6 +281,19 @@ const char* tilewright_plan_text(const tilewright_plan* plan) {
 
 const char* tilewright_plan_json(const tilewright_plan* plan) {
   return plan == nullptr ? "" : plan->json.c_str();
+}
+
+tilewright_status tilewright_prepare(const tilewright_plan* plan) {
+  return guarded(
+      [&] { return plan == nullptr ? null_argument("plan") : tilewright::prepare(plan->plan); });
+}
+
+tilewright_status tilewright_init_workspace(const tilewright_plan* plan, void* workspace,
+                                            size_t workspace_bytes, void* stream) {
+  return guarded([&] {
+    if (plan == nullptr) return null_argument("plan");
+    return tilewright::init_workspace(plan->plan, {workspace, workspace_bytes}, stream);
+  });
 }
 
 tilewright_status tilewright_run(const tilewright_plan* plan, const tilewright_tensors* tensors,

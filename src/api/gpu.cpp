@@ -2,6 +2,8 @@
 // run.
 #include <fmt/format.h>
 
+#include <exception>
+
 #include "backend/cuda/cuda_backend.h"
 #include "tilewright/run.h"
 
@@ -17,8 +19,13 @@ Result<Machine> this_gpu() {
 }
 
 Status prepare(const Plan& plan) {
-  if (plan.family == KernelFamily::hopper_forward) return cuda::prepare(plan);
-  return {};
+  if (plan.family != KernelFamily::hopper_forward) return {};
+  // Nothing leaves the library as an exception.
+  try {
+    return cuda::prepare(plan);
+  } catch (const std::exception& error) {
+    return {StatusCode::internal, error.what()};
+  }
 }
 
 Status init_workspace(const Plan& plan, const Workspace& workspace, void* stream) {

@@ -120,9 +120,9 @@ typedef struct tilewright_attention_spec {
 
 typedef struct tilewright_plan_options {
   size_t struct_size;
-  const char*
-      device;     /* NULL or "cpu": this CPU; or a profile's id, to plan for a machine not here */
-  int64_t q_rows; /* tile override, with kv_rows; 0: the planner's choice */
+  const char* device; /* NULL or "cpu": this CPU; "cuda": the current GPU; or a profile's id, to
+                         plan for a machine not here */
+  int64_t q_rows;     /* tile override, with kv_rows; 0: the planner's choice */
   int64_t kv_rows;
   int32_t schedule;        /* tilewright_schedule */
   int32_t deterministic;   /* 1: same bits for any number of workers */
@@ -190,7 +190,17 @@ size_t tilewright_plan_workspace_bytes(const tilewright_plan* plan);
 const char* tilewright_plan_text(const tilewright_plan* plan);
 const char* tilewright_plan_json(const tilewright_plan* plan);
 
-/* Computes O, and LSE where it is not NULL; options may be NULL. */
+/* On a GPU: compiles and loads what the plan needs in the current CUDA context, so that
+ * tilewright_run only launches, and may be captured in a graph. Nothing to do on CPUs. */
+tilewright_status tilewright_prepare(const tilewright_plan* plan);
+
+/* Makes a workspace ready for any number of runs; on a GPU in the order of the stream (a CUstream).
+ * Nothing to do on CPUs. */
+tilewright_status tilewright_init_workspace(const tilewright_plan* plan, void* workspace,
+                                            size_t workspace_bytes, void* stream);
+
+/* Computes O, and LSE where it is not NULL; options may be NULL. On a GPU: launches on the stream,
+ * in the current context, and returns. */
 tilewright_status tilewright_run(const tilewright_plan* plan, const tilewright_tensors* tensors,
                                  const tilewright_run_options* options);
 
