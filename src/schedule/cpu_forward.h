@@ -25,6 +25,9 @@ inline constexpr Index kCpuMaxKeyRows = 512;
 inline constexpr Index kCpuMaxQueryRows = 4096;
 /// Rows that the widest microkernel takes at once.
 inline constexpr Index kCpuRowBlock = 12;
+/// A task of at most this many rows reads K and V in place and packs nothing (where dims are whole
+/// vectors and dim strides 1).
+inline constexpr Index kCpuStreamedRows = 16;
 /// Floats between two rows of a score block: odd in cache lines, so that rows spread over L1's
 /// sets.
 inline constexpr Index kCpuScoreStride = kCpuMaxKeyRows + 16;
@@ -74,7 +77,7 @@ constexpr Index cpu_forward_scratch_bytes(Index q_rows, Index kv_rows, Index qk_
       cpu_forward_footprint(q_rows, kv_rows, qk_dim, v_dim, operand_bytes);
   constexpr Index kLine = 64;
   return round_up(tile.q_bytes, kLine) + round_up(tile.k_bytes, kLine) +
-         round_up(tile.v_bytes, kLine) + kCpuRowBlock * kCpuScoreStride * 4 +
+         round_up(tile.v_bytes, kLine) + kCpuStreamedRows * kCpuScoreStride * 4 +
          round_up(tile.o_bytes, kLine) + round_up(tile.row_bytes, kLine) + 4096;
 }
 

@@ -49,6 +49,29 @@ TEST_P(Forward, lengths_around_tile_edges_are_right) {
   }
 }
 
+TEST_P(Forward, few_queries_stream_any_number_of_keys) {
+  reference::Random random(77);
+  for (const std::int64_t rows : {1, 2, 3, 4, 5, 7, 8, 13, 16, 17}) {
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+      reference::Case what;
+      what.spec.dtype = dtype;
+      what.spec.q_lengths.max_tokens = rows;
+      what.spec.kv_lengths.max_tokens = random.integer(1, 300);
+      what.spec.heads = 2;
+      what.spec.kv_heads = 2;
+      what.spec.qk_dim = random.choose({16, 64, 96, 128, 80, 256});
+      what.spec.v_dim = random.choose({16, 64, 144, 128, 256});
+      what.spec.mask.causal = random.chance(0.5);
+      what.spec.mask.window_left = random.chance(0.3) ? 40 : -1;
+      what.seed = random.bits();
+      expect_right(what, {GetParam(), {16, 48}, random.integer(1, 3)});
+      // Several query heads of one kv head share its rows.
+      what.spec.kv_heads = 1;
+      expect_right(what, {GetParam(), {16, 48}});
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, Forward, testing::ValuesIn(cpu::instruction_sets()),
                          [](const auto& param_info) { return param_info.param; });
 

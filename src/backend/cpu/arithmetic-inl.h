@@ -5,6 +5,8 @@
 /// One unit is one fp32 number.
 struct Float32 {
   static constexpr Index kElements = 1;  ///< of a unit
+  /// Up to this many rows are streamed: transposing K would cost more than it saves.
+  static constexpr Index kStreamedRows = schedule::kCpuStreamedRows;
   static constexpr Index units(Index elements) { return elements; }
 
   static HWY_INLINE FloatVector dot(FloatVector a, FloatVector b, FloatVector sum) {

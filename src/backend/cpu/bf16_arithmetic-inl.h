@@ -8,6 +8,8 @@
 /// low half. An odd depth ends in a zero.
 struct Bf16 {
   static constexpr Index kElements = 2;  ///< of a unit
+  /// Streamed rows are widened to fp32, which soon costs more than packing does.
+  static constexpr Index kStreamedRows = 8;
   static constexpr Index units(Index elements) { return (elements + 1) / 2; }
 
   static HWY_INLINE FloatVector dot(FloatVector a, FloatVector b, FloatVector sum) {

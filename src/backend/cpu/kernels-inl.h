@@ -10,6 +10,10 @@
 
 #include "backend/cpu/softmax-inl.h"
 
+#include "backend/cpu/operands-inl.h"
+
+#include "backend/cpu/stream-inl.h"
+
 #include "backend/cpu/forward-inl.h"
 
 #include "backend/cpu/standard-inl.h"
