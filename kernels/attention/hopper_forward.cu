@@ -322,9 +322,7 @@ class Consumer {
     fence_registers(output);
     fence_registers(probabilities);
     release_v();
-    finish_rows(item, softmax, factor);
-    multiply_rows(output, factor);
-    store(item, output);
+    store(item, softmax, output);
   }
 
   // --- Products ---
@@ -457,63 +455,48 @@ class Consumer {
 
   // --- Results ---
 
-  /// When a query tile has seen all its keys: stores its LSE; factor: what its O must still be multiplied by.
-  void finish_rows(const WorkItem& item, OnlineSoftmax& softmax, float (&factor)[2]) const {
-    float lse[2];
-    softmax.finish(transform_.c, sink(item), factor, lse);
-#pragma unroll
-    for (int r = 0; r < 2; ++r) store_lse(address(item, r), lse[r]);
+  using Stored = StoredOf<kSpec.f32_output>::Type;
+
+  Stored* output_data() const { return static_cast<Stored*>(params_.o.data); }
+
+  OutputRows output_rows(const WorkItem& item) const {
+    const StridedTensor& o = params_.o;
+    const int row = item.q_begin + row_in_tile();
+    const long long first = item.split * params_.o_split_stride +
+                            operand_batch(params_.q_lengths, item.batch) * o.batch_stride +
+                            item.head * o.head_stride + (item.q_first_row + row) * o.row_stride;
+    return {first, first + 8 * o.row_stride, {row < item.q_len, row + 8 < item.q_len},
+            o.column_stride, params_.v_dim};
   }
 
-  void store(const WorkItem& item, const float (&output)[kSpec.v_dim / 2]) const {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const RowAddress row = address(item, r);
-      if constexpr (kSpec.f32_output) {
-        store_row_f32(output, r, static_cast<float*>(params_.o.data) + row.o,
-                      params_.o.column_stride, params_.v_dim, row.live);
-      } else {
-        store_row_16bit<Element>(output, r, static_cast<unsigned short*>(params_.o.data) + row.o,
-                                 params_.o.column_stride, params_.v_dim, row.live);
-      }
-    }
+  /// Natural logarithms, of the thread's two rows.
+  void store_lse(const WorkItem& item, const float (&lse)[2]) const {
+    if (params_.lse == nullptr || lane_ % 4 != 0) return;
+    const int row = item.q_begin + row_in_tile();
+    float* to = params_.lse + item.split * params_.lse_split_stride +
+                operand_batch(params_.q_lengths, item.batch) * params_.lse_batch_stride +
+                item.head * params_.lse_head_stride + item.q_first_row + row;
+    if (row < item.q_len) to[0] = lse[0];
+    if (row + 8 < item.q_len) to[8] = lse[1];
+  }
+
+  void store(const WorkItem& item, OnlineSoftmax& softmax,
+             const float (&output)[kSpec.v_dim / 2]) const {
+    float factor[2], lse[2];
+    softmax.finish(transform_.c, sink(item), factor, lse);
+    store_rows<Element>(output, factor, output_data(), output_rows(item));
+    store_lse(item, lse);
   }
 
   /// Rows that see no key: O = 0, LSE = -infinity or the sink.
   void store_empty(const WorkItem& item) const {
-    using Stored = StoredOf<kSpec.f32_output>::Type;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const RowAddress row = address(item, r);
-      if (!row.live) continue;
-      Stored* o = static_cast<Stored*>(params_.o.data) + row.o;
-      for (int column = lane_ % 4; column < params_.v_dim; column += 4) {
-        o[column * params_.o.column_stride] = 0;
-      }
-      store_lse(row, sink(item) * kLn2);
+    const OutputRows rows = output_rows(item);
+    for (int column = lane_ % 4; column < rows.columns; column += 4) {
+      if (rows.live[0]) output_data()[rows.first + column * rows.column_stride] = 0;
+      if (rows.live[1]) output_data()[rows.second + column * rows.column_stride] = 0;
     }
-  }
-
-  struct RowAddress {
-    bool live;  ///< the row exists
-    long long o;
-    long long lse;
-  };
-
-  RowAddress address(const WorkItem& item, int r) const {
-    const int row_in_sequence = item.q_begin + row_in_tile() + 8 * r;
-    const long long row = static_cast<long long>(item.q_first_row) + row_in_sequence;
-    const long long batch = operand_batch(params_.q_lengths, item.batch);
-    const StridedTensor& o = params_.o;
-    return {row_in_sequence < item.q_len,
-            item.split * params_.o_split_stride + batch * o.batch_stride + row * o.row_stride +
-                item.head * o.head_stride,
-            item.split * params_.lse_split_stride + batch * params_.lse_batch_stride +
-                item.head * params_.lse_head_stride + row};
-  }
-
-  void store_lse(const RowAddress& row, float lse) const {
-    if (row.live && params_.lse != nullptr && lane_ % 4 == 0) params_.lse[row.lse] = lse;
+    const float lse = sink(item) * kLn2;
+    store_lse(item, {lse, lse});
   }
 
   const HopperForwardParams& params_;

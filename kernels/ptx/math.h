@@ -14,9 +14,10 @@ inline float exp2_fast(float x) {
   return y;
 }
 
+/// -infinity of 0 (and of denormals).
 inline float log2_fast(float x) {
   float y;
-  asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 

@@ -28,7 +28,7 @@ inline void copy_tile(char* tile, const StridedTensor& tensor, long long batch, 
   const unsigned short* source = static_cast<const unsigned short*>(tensor.data) +
                                  batch * tensor.batch_stride + first_row * tensor.row_stride +
                                  head * tensor.head_stride;
-#pragma unroll 2
+#pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x) - 32; i < Rows * kChunks; i += Threads) {
     const int row = i / kChunks;
     const int chunk = i % kChunks;

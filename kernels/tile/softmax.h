@@ -73,7 +73,7 @@ struct OnlineSoftmax {
       const float reference = greatest == -kInfinity ? 0.0f : greatest;
       const float scale = exp2_fast(seen - reference);
       const float sum = quad_sum(row_sum[r]) * scale + exp2_fast(sink - reference);
-      normalise[r] = sum == 0.0f ? 0.0f : scale / sum;
+      normalise[r] = sum == 0.0f ? 0.0f : scale * reciprocal(sum);
       lse[r] = (reference + log2_fast(sum)) * kLn2;
     }
   }

@@ -25,60 +25,83 @@ inline void transpose_quad(unsigned (&words)[4]) {
   }
 }
 
-/// Stores columns [0, columns) of one of the thread's two rows (which = 0 or 1). row: its start in memory.
-/// live: whether the row exists; dead rows take part in the shuffles only.
+/// A thread's two rows of the output, in elements from its start.
+struct OutputRows {
+  long long first;
+  long long second;
+  bool live[2];  ///< the row exists; dead rows take part in the shuffles only
+  long long column_stride;
+  int columns;
+};
+
+/// Whether both rows can be stored in aligned vectors of `bytes`.
+template <typename Stored>
+inline bool vectors_fit(const Stored* data, const OutputRows& rows, int bytes) {
+  const int elements = bytes / static_cast<int>(sizeof(Stored));
+  return rows.column_stride == 1 && rows.columns % elements == 0 &&
+         rows.first % elements == 0 && rows.second % elements == 0 &&
+         reinterpret_cast<unsigned long long>(data) % bytes == 0;
+}
+
+/// Stores d, its rows multiplied by `factor`.
 template <typename Element, int Registers>
-inline void store_row_16bit(const float (&d)[Registers], int which, unsigned short* row,
-                            long long column_stride, int columns, bool live) {
+inline void store_rows(const float (&d)[Registers], const float (&factor)[2], unsigned short* data,
+                       const OutputRows& rows) {
   constexpr int kGroups = Registers / 4;  // of 8 columns
   const int quad_lane = lane_index() % 4;
-  const bool vectors = column_stride == 1 && columns % 8 == 0 &&
-                       reinterpret_cast<unsigned long long>(row) % 16 == 0;
+  if (vectors_fit(data, rows, 16)) {
 #pragma unroll
-  for (int group = 0; group < kGroups; group += 4) {
-    unsigned words[4];
+    for (int r = 0; r < 2; ++r) {
+      unsigned short* row = data + (r == 0 ? rows.first : rows.second) + 8 * quad_lane;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (group + i < kGroups) {
-        const int at = 4 * (group + i) + 2 * which;
-        words[i] = pack_pair<Element>(d[at], d[at + 1]);
-      } else {
-        words[i] = 0;
-      }
-    }
-    transpose_quad(words);
-    const int column = 8 * (group + quad_lane);
-    if (!live || column >= columns) continue;
-    if (vectors) {
-      *reinterpret_cast<uint4*>(row + column) = {words[0], words[1], words[2], words[3]};
-    } else {
+      for (int group = 0; group < kGroups; group += 4) {
+        unsigned words[4] = {};
 #pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        if (column + i < columns) {
-          row[(column + i) * column_stride] =
-              static_cast<unsigned short>(words[i / 2] >> (16 * (i % 2)));
+        for (int i = 0; i < 4 && group + i < kGroups; ++i) {
+          const int at = 4 * (group + i) + 2 * r;
+          words[i] = pack_pair<Element>(d[at] * factor[r], d[at + 1] * factor[r]);
+        }
+        transpose_quad(words);
+        if (rows.live[r] && 8 * (group + quad_lane) < rows.columns) {
+          *reinterpret_cast<uint4*>(row + 8 * group) = {words[0], words[1], words[2], words[3]};
         }
       }
+    }
+    return;
+  }
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    if (!rows.live[r]) continue;
+    unsigned short* to = data + (r == 0 ? rows.first : rows.second) + 2 * quad_lane * rows.column_stride;
+    int columns = rows.columns - 2 * quad_lane;
+#pragma unroll
+    for (int i = 2 * r; i < Registers; i += 4) {
+      const float x = d[i] * factor[r], y = d[i + 1] * factor[r];
+      if (columns > 0) to[0] = static_cast<unsigned short>(pack_pair<Element>(x, x));
+      if (columns > 1) to[rows.column_stride] = static_cast<unsigned short>(pack_pair<Element>(y, y));
+      to += 8 * rows.column_stride;
+      columns -= 8;
     }
   }
 }
 
-template <int Registers>
-inline void store_row_f32(const float (&d)[Registers], int which, float* row,
-                          long long column_stride, int columns, bool live) {
-  if (!live) return;
-  const int first = 2 * (lane_index() % 4);
-  const bool vectors = column_stride == 1 && columns % 2 == 0 &&
-                       reinterpret_cast<unsigned long long>(row) % 8 == 0;
+template <typename Element, int Registers>
+inline void store_rows(const float (&d)[Registers], const float (&factor)[2], float* data,
+                       const OutputRows& rows) {
+  const int quad_lane = lane_index() % 4;
+  const bool vectors = vectors_fit(data, rows, 8);
 #pragma unroll
-  for (int group = 0; group < Registers / 4; ++group) {
-    const int column = 8 * group + first;
-    const float x = d[4 * group + 2 * which], y = d[4 * group + 2 * which + 1];
+  for (int i = 0; i < Registers; i += 2) {
+    const int r = (i / 2) % 2;
+    float* row = data + (r == 0 ? rows.first : rows.second);
+    const int column = 8 * (i / 4) + 2 * quad_lane;
+    if (!rows.live[r] || column >= rows.columns) continue;
+    const float x = d[i] * factor[r], y = d[i + 1] * factor[r];
     if (vectors) {
-      if (column < columns) *reinterpret_cast<float2*>(row + column) = {x, y};
+      *reinterpret_cast<float2*>(row + column) = {x, y};
     } else {
-      if (column < columns) row[column * column_stride] = x;
-      if (column + 1 < columns) row[(column + 1) * column_stride] = y;
+      row[column * rows.column_stride] = x;
+      if (column + 1 < rows.columns) row[(column + 1) * rows.column_stride] = y;
     }
   }
 }

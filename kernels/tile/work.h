@@ -6,8 +6,8 @@
 
 #include "kernels/attention/hopper_forward_params.h"
 #include "kernels/ptx/thread.h"
+#include "kernels/tile/sequence_of.h"
 #include "schedule/hopper_forward.h"
-#include "schedule/sequence.h"
 #include "schedule/tile_walk.h"
 
 namespace tilewright::kernels {
@@ -36,23 +36,6 @@ struct alignas(16) WorkItem {
 
   schedule::MaskRule mask_rule() const { return {q_len, kv_len, mask_low, mask_high}; }
 };
-
-inline schedule::Sequence sequence_of(const SequenceLengths& lengths, int batch) {
-  switch (lengths.kind) {
-    case LengthKind::per_sequence:
-      return schedule::padded_sequence(lengths.values, batch, lengths.bound);
-    case LengthKind::cumulative:
-      return schedule::packed_sequence(lengths.values, batch, lengths.bound, lengths.total_rows);
-    case LengthKind::fixed:
-      break;
-  }
-  return {0, lengths.bound};
-}
-
-/// Where a batch entry lies in its operand: packed operands have one.
-inline int operand_batch(const SequenceLengths& lengths, int batch) {
-  return lengths.kind == LengthKind::cumulative ? 0 : batch;
-}
 
 /// Used by one whole warp of each block.
 template <schedule::HopperForwardSpecialisation kSpec>

@@ -139,7 +139,8 @@ constexpr int producer_register_limit(const HopperForwardSpecialisation& s) {
 /// Largest accumulator_registers that compile without a spill: addresses, row maxima and sums and
 /// the masks need the rest.
 constexpr int accumulator_register_limit(const HopperForwardSpecialisation& s) {
-  return consumer_warpgroups(s) == 3 ? 128 : 216;
+  if (consumer_warpgroups(s) == 3) return s.softcap && s.alibi ? 120 : 128;
+  return 216;
 }
 
 // --- Legal and preferred tiles ---
@@ -152,7 +153,7 @@ constexpr bool legal(const HopperForwardSpecialisation& s, int shared_bytes_per_
   const bool dims = s.qk_dim >= 16 && s.qk_dim <= kMaxHeadDim && s.qk_dim % 16 == 0 &&
                     s.v_dim >= 16 && s.v_dim <= kMaxHeadDim && s.v_dim % 16 == 0;
   const bool shape = (t.q_rows == 128 || t.q_rows == 192) && t.kv_rows >= 16 &&
-                     t.kv_rows <= 256 && t.kv_rows % 16 == 0 && t.stages >= 2 && t.stages <= 4;
+                     t.kv_rows <= 256 && t.kv_rows % 16 == 0 && (t.stages == 2 || t.stages == 4);
   return dims && shape && footprint(s).total_bytes() <= shared_bytes_per_block &&
          accumulator_registers(s) <= accumulator_register_limit(s);
 }
@@ -167,10 +168,11 @@ constexpr int native_dim(int dim) {
   return 0;
 }
 
-/// The tile to use unless the planner or tuning knows better, for native dims.
-constexpr HopperForwardTile preferred_tile(int qk_dim, int v_dim, bool banded) {
+/// The tile to use unless the planner or tuning knows better, for native dims. modified: softcap and ALiBi.
+constexpr HopperForwardTile preferred_tile(int qk_dim, int v_dim, bool banded,
+                                           bool modified = false) {
   const int dim = qk_dim > v_dim ? qk_dim : v_dim;
-  if (dim <= 64) return {192, 128, 2};
+  if (dim <= 64) return {192, modified ? 112 : 128, 2};
   if (dim <= 96) return {128, banded ? 128 : 192, 2};
   if (dim <= 128) return {128, banded ? 128 : 176, 2};
   if (dim <= 192) return {128, v_dim <= 128 ? 128 : (banded ? 96 : 112), 2};
