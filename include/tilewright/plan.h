@@ -49,7 +49,9 @@ struct ForwardPlan {
   Tile tile;
   std::int64_t stages = 1;     ///< kv tiles in flight
   std::int64_t kv_splits = 1;  ///< parts of the key range computed apart and merged in index order
-  std::int64_t workers = 1;    ///< threads, or thread blocks resident at once
+  /// Query heads of one kv head whose rows share a query tile, token by token.
+  std::int64_t packed_heads = 1;
+  std::int64_t workers = 1;  ///< threads, or thread blocks resident at once
   std::string isa;  ///< CPU: "portable", "avx2", "avx512", "avx512_bf16", "amx_bf16", "neon"
 
   bool operator==(const ForwardPlan&) const = default;
@@ -67,7 +69,7 @@ struct FootprintItem {
 /// Modelled time, by what it is spent on. Terms overlap: total is not their sum.
 struct TimeModel {
   double matmul_seconds = 0;
-  double exp_seconds = 0;
+  double exp_seconds = 0;            ///< exponentials and the vector work on each score
   double memory_seconds = 0;         ///< bytes over the slowest link on their way
   double tile_overhead_seconds = 0;  ///< loop, barrier and rescale cost of each tile
   double tail_seconds = 0;           ///< units idle in the last wave
@@ -85,8 +87,9 @@ struct Plan {
   std::string machine_id;
   std::variant<ForwardPlan> kernel;  ///< Backward, Decode and GroupedGemm join here
   std::vector<FootprintItem> footprint;
-  Traffic traffic;
-  TimeModel time;
+  Traffic traffic;   ///< between on-chip stores and what lies behind them
+  Traffic off_chip;  ///< what is left for off-chip memory once the last-level cache has served
+  TimeModel time;    ///< all zero: the machine's rates are not known
   std::int64_t workspace_bytes = 0;  ///< scratch that run() needs, off chip
   bool deterministic = true;         ///< same bits for any number of workers
   std::string reason;                ///< in words: why this schedule and tile

@@ -43,7 +43,6 @@ Store cache_store(int level, Figure bytes, std::string unit) {
   Store store;
   store.name = fmt::format("L{}", level);
   store.unit = std::move(unit);
-  store.holds = "q k v s o";
   store.capacity_bytes = std::move(bytes);
   return store;
 }
@@ -68,6 +67,8 @@ std::vector<Store> private_stores(const std::vector<machine::Cache>& caches) {
       bytes = queried(static_cast<double>(asked[level - 1]), "sysconf");
     }
     stores.push_back(cache_store(level, bytes, "core"));
+    // Scores are made and used a few rows at a time, near the arithmetic.
+    stores.back().holds = level == 1 ? "s[12x512]" : "q k v o";
   }
   return stores;
 }
@@ -104,7 +105,7 @@ Machine discover() {
     const auto domains = (threads + domain - 1) / domain;
     Store shared = cache_store(3, queried(static_cast<double>(cache.bytes), "sysfs"),
                                fmt::format("{} hardware threads", domain));
-    shared.holds = "";  // shared: no plan may count on having it alone
+    // Shared: it holds nothing that a plan may count on having alone.
     m.stores.push_back(shared);
     m.cache_bytes = queried(static_cast<double>(cache.bytes * domains), "sysfs");
   }

@@ -14,19 +14,16 @@ using schedule::min;
 
 constexpr Index kFp32Bytes = 4;
 
-/// Collects the tensors of one sequence that move at all, times the number of sequences.
+/// Collects the tensors that move at all.
 class TrafficList {
  public:
-  explicit TrafficList(Index sequences) : sequences_(sequences) {}
-
   void add(std::string tensor, Index read, Index written) {
     if (read == 0 && written == 0) return;
-    traffic_.tensors.push_back({std::move(tensor), read * sequences_, written * sequences_});
+    traffic_.tensors.push_back({std::move(tensor), read, written});
   }
   Traffic take() { return std::move(traffic_); }
 
  private:
-  Index sequences_;
   Traffic traffic_;
 };
 
@@ -61,62 +58,61 @@ TrafficShape traffic_shape(const AttentionProblem& problem) {
 Traffic q_outer_traffic(const TrafficShape& s, const Tile& tile, Index kv_splits,
                         const HandOff& hand_off) {
   const Index tokens = tile_tokens(s, tile);
-  const Index heads = s.packed_heads;
+  const Index walks = key_walks(s);
   const WalkSums sums = walk_sums(s.rule, tokens, tile.kv_rows);
   const Index q_rows =
       kv_splits > 1 ? split_q_rows(s.rule, tokens, tile.kv_rows, kv_splits) : sums.q_rows;
-  TrafficList list(s.sequences / heads);
-  list.add("q", heads * q_rows * s.qk_dim * s.element_bytes, 0);
-  list.add("k", sums.keys * s.qk_dim * s.element_bytes, 0);
-  list.add("v", sums.keys * s.v_dim * s.element_bytes, 0);
-  const Index product = hand_off.o ? heads * sums.pair_rows * s.v_dim * kFp32Bytes : 0;
-  list.add("o", product, product + heads * s.rule.q_len * s.v_dim * s.o_bytes);
-  list.add("lse", 0, heads * s.rule.q_len * kFp32Bytes);
+  const Index rows = s.sequences * s.rule.q_len;
+  TrafficList list;
+  list.add("q", s.sequences * q_rows * s.qk_dim * s.element_bytes, 0);
+  list.add("k", walks * sums.keys * s.qk_dim * s.element_bytes, 0);
+  list.add("v", walks * sums.keys * s.v_dim * s.element_bytes, 0);
+  const Index product = hand_off.o ? s.sequences * sums.pair_rows * s.v_dim * kFp32Bytes : 0;
+  list.add("o", product, product + rows * s.v_dim * s.o_bytes);
+  list.add("lse", 0, rows * kFp32Bytes);
   if (kv_splits > 1) {
-    const Index partials = heads * kv_splits * s.rule.q_len * (s.v_dim + 1) * kFp32Bytes;
+    const Index partials = kv_splits * rows * (s.v_dim + s.partial_floats) * kFp32Bytes;
     list.add("partials", partials, partials);
   }
-  if (hand_off.scores) {
-    const Index scores = heads * sums.scores;
-    list.add("s", scores * kFp32Bytes, scores * kFp32Bytes);
-    list.add("p", scores * s.element_bytes, scores * s.element_bytes);
-  }
+  const Index scores = s.sequences * sums.scores;
+  if (hand_off.s) list.add("s", scores * kFp32Bytes, scores * kFp32Bytes);
+  if (hand_off.p) list.add("p", scores * s.element_bytes, scores * s.element_bytes);
   return list.take();
 }
 
 Traffic kv_outer_traffic(const TrafficShape& s, const Tile& tile) {
   const WalkSums sums = walk_sums(s.rule, tile.q_rows, tile.kv_rows);
-  TrafficList list(s.sequences);
-  list.add("q", sums.pair_rows * s.qk_dim * s.element_bytes, 0);
-  list.add("k", sums.distinct_keys * s.qk_dim * s.element_bytes, 0);
-  list.add("v", sums.distinct_keys * s.v_dim * s.element_bytes, 0);
-  const Index o = sums.pair_rows * s.v_dim * kFp32Bytes;
-  const Index rows = sums.pair_rows * 2 * kFp32Bytes;
-  list.add("o", o, o);
-  list.add("lse", rows, rows);
+  const Index rows = s.sequences * sums.pair_rows;
+  const Index keys = s.sequences * sums.distinct_keys;
+  TrafficList list;
+  list.add("q", rows * s.qk_dim * s.element_bytes, 0);
+  list.add("k", keys * s.qk_dim * s.element_bytes, 0);
+  list.add("v", keys * s.v_dim * s.element_bytes, 0);
+  list.add("o", rows * s.v_dim * kFp32Bytes, rows * s.v_dim * kFp32Bytes);
+  list.add("lse", rows * 2 * kFp32Bytes, rows * 2 * kFp32Bytes);
   return list.take();
 }
 
 Traffic standard_traffic(const TrafficShape& s, const Tile& tile, const StandardSoftmax& softmax) {
-  const Index q_len = s.rule.q_len;
   const Index kv_len = s.rule.kv_len;
-  const Index q_tiles = ceil_div(q_len, tile.q_rows);
-  const Index scores = q_len * kv_len * s.element_bytes;
+  const Index rows = s.sequences * s.rule.q_len;
+  const Index keys = s.sequences * ceil_div(s.rule.q_len, tile.q_rows) * kv_len;
+  const Index scores = rows * kv_len * (s.score_bytes > 0 ? s.score_bytes : s.element_bytes);
   const Index mask_passes = softmax.mask_fused ? 0 : 1;
   const Index softmax_reads = softmax.row_fits ? 1 : 2;
-  TrafficList list(s.sequences);
-  list.add("q", kv_len > 0 ? q_len * s.qk_dim * s.element_bytes : 0, 0);
-  list.add("k", q_tiles * kv_len * s.qk_dim * s.element_bytes, 0);
-  list.add("v", q_tiles * kv_len * s.v_dim * s.element_bytes, 0);
-  list.add("o", 0, q_len * s.v_dim * s.o_bytes);
-  list.add("lse", 0, q_len * kFp32Bytes);
+  TrafficList list;
+  list.add("q", kv_len > 0 ? rows * s.qk_dim * s.element_bytes : 0, 0);
+  list.add("k", keys * s.qk_dim * s.element_bytes, 0);
+  list.add("v", keys * s.v_dim * s.element_bytes, 0);
+  list.add("o", 0, rows * s.v_dim * s.o_bytes);
+  list.add("lse", 0, rows * kFp32Bytes);
   list.add("s", (mask_passes + softmax_reads) * scores, (mask_passes + 1) * scores);
   list.add("p", scores, scores);
   return list.take();
 }
 
 Traffic compulsory_traffic(const TrafficShape& s) {
-  TrafficList list(1);
+  TrafficList list;
   const Index q_len = s.rule.q_len;
   const WalkSums sums = walk_sums(s.rule, schedule::max(q_len, 1), 1);
   list.add("q", s.sequences * sums.q_rows * s.qk_dim * s.element_bytes, 0);

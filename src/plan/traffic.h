@@ -17,7 +17,10 @@ namespace tilewright {
 struct TrafficShape {
   Index sequences = 1;     ///< batch * heads: what is computed apart
   Index kv_sequences = 1;  ///< batch * kv_heads
-  Index packed_heads = 1;  ///< query heads of one kv head whose rows share a tile, token by token
+  /// Query heads of one kv head whose rows share a tile, token by token.
+  Index packed_heads = 1;
+  Index score_bytes = 0;     ///< of S and P in full, off chip; 0: element_bytes
+  Index partial_floats = 1;  ///< a row's part of a split result beside O: its LSE, or max and sum
   Index qk_dim = 0;
   Index v_dim = 0;
   Index element_bytes = 4;  ///< of q, k, v
@@ -28,9 +31,10 @@ struct TrafficShape {
 TrafficShape traffic_shape(const AttentionProblem& problem);
 
 /// What crosses between the matrix unit's stores and the vector unit's, if that way leads off chip:
-/// scores and probabilities, and each key tile's contribution to O.
+/// scores, probabilities, and each key tile's contribution to O.
 struct HandOff {
-  bool scores = false;
+  bool s = false;
+  bool p = false;
   bool o = false;
 
   bool operator==(const HandOff&) const = default;
@@ -39,6 +43,13 @@ struct HandOff {
 /// Tokens of a query tile: its rows are shared by the packed heads.
 constexpr Index tile_tokens(const TrafficShape& shape, const Tile& tile) {
   return schedule::max(1, tile.q_rows / shape.packed_heads);
+}
+
+/// How often the key walks of one query head are taken: once for each set of packed heads.
+constexpr Index key_walks(const TrafficShape& shape) {
+  if (shape.kv_sequences == 0) return 0;
+  return shape.kv_sequences *
+         schedule::ceil_div(shape.sequences / shape.kv_sequences, shape.packed_heads);
 }
 
 /// Query tiles outside: Q and O once, K and V once a query tile. More than one split writes and

@@ -126,7 +126,7 @@ TEST(Traffic, PublishedCaseOfBothOrders) {
 TEST(Traffic, HandOffThroughMemoryMovesScoresTwice) {
   const Index n = 1024, d = 128, e = 2;
   const Traffic traffic =
-      q_outer_traffic(square(n, d, e), {128, 128}, 1, {.scores = true, .o = false});
+      q_outer_traffic(square(n, d, e), {128, 128}, 1, {.s = true, .p = true, .o = false});
   EXPECT_EQ(bytes_of(traffic, "s") + bytes_of(traffic, "p"), 2 * (4 + 2) * n * n);
 }
 

@@ -1,0 +1,277 @@
+// src/plan/cpu_model.cpp: the CPU forward kernels' tiles, bytes and time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "plan/kernel_model.h"
+#include "plan/time_model.h"
+#include "schedule/cpu_forward.h"
+
+namespace tilewright {
+namespace {
+
+using schedule::ceil_div;
+using schedule::max;
+using schedule::min;
+
+/// Part of a core's L2 that a tile set may fill before other data displace it.
+constexpr double kUsableL2 = 0.75;
+
+constexpr Index kQueryRows[] = {1,   2,   4,   8,   12,  24,  36,  48,  60,  72,  84,  96,  108,
+                                120, 144, 168, 192, 240, 288, 336, 384, 480, 576, 768, 1024};
+constexpr Index kKeyRows[] = {16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 512};
+
+bool has(const Machine& machine, std::string_view feature) {
+  return std::find(machine.features.begin(), machine.features.end(), feature) !=
+         machine.features.end();
+}
+
+/// The best instruction set of a machine for a type of operand.
+std::string best_isa(const Machine& machine, DType dtype) {
+  const bool bf16 = dtype == DType::bf16;
+  if (bf16 && has(machine, "amx_bf16")) return "amx_bf16";
+  if (bf16 && has(machine, "avx512_bf16")) return "avx512_bf16";
+  if (has(machine, "avx512f")) return "avx512";
+  if (has(machine, "avx2")) return "avx2";
+  if (has(machine, "neon")) return "neon";
+  return "portable";
+}
+
+class CpuModel : public KernelModel {
+ public:
+  CpuModel(const AttentionProblem& problem, const Machine& machine, const PlanOptions& options,
+           Placement placement)
+      : KernelModel(problem, machine), placement_(std::move(placement)), isa_(options.isa) {
+    const std::string isa = isa_.empty() ? best_isa(machine, problem.spec().dtype) : isa_;
+    multiplies_bf16_ = isa == "avx512_bf16" || isa == "amx_bf16";
+    operand_bytes_ = multiplies_bf16_ ? 2 : 4;
+    asked_workers_ = options.workers;
+    deterministic_ = options.deterministic;
+    rates_ = unit_rates(machine, multiplies_bf16_ ? DType::bf16 : DType::f32);
+    for (std::size_t i = 0; i < machine.stores.size(); ++i) {
+      if (machine.stores[i].name == "L1") l1_ = i;
+      if (machine.stores[i].name == "L2") l2_ = i;
+    }
+  }
+
+  KernelFamily family() const override { return KernelFamily::cpu_forward; }
+
+  void candidates(Schedule schedule,
+                  const std::function<bool(const Choice&)>& visit) const override {
+    const Index group = most_packed(schedule, kQueryRows[std::size(kQueryRows) - 1]);
+    const Index most_q = max(1, problem().q_len()) * group;
+    const Index most_kv = max(16, ceil_div(problem().kv_len(), 16) * 16);
+    for (const Index q_rows : kQueryRows) {
+      // Whole groups of heads share a key tile; rows beyond the problem's hold nothing.
+      const Index rows = min(ceil_div(q_rows, group) * group, most_q);
+      for (const Index kv_rows : kKeyRows) {
+        if (kv_rows > most_kv && kv_rows > 16) break;
+        Choice choice = least(schedule, {rows, kv_rows});
+        if (!visit(choice)) break;
+        for (const Index splits : split_counts(choice)) {
+          choice.kv_splits = splits;
+          visit(choice);
+        }
+      }
+      if (rows == most_q) break;
+    }
+  }
+
+  Choice least(Schedule schedule, const Tile& tile) const override {
+    return {schedule, tile, 1, 1, most_packed(schedule, tile.q_rows)};
+  }
+
+  bool legal(const Choice& choice) const override {
+    return schedule::cpu_forward_legal(choice.tile.q_rows, choice.tile.kv_rows);
+  }
+
+  std::string legal_tiles() const override {
+    return fmt::format("q_rows 1 to {}, kv_rows a multiple of {} up to {}",
+                       schedule::kCpuMaxQueryRows, schedule::kCpuKeyMultiple,
+                       schedule::kCpuMaxKeyRows);
+  }
+
+  std::vector<PlacedBytes> footprint(const Choice& choice) const override {
+    const schedule::CpuForwardFootprint bytes = tile_bytes(choice);
+    return {{l2_, "q tile", bytes.q_bytes},
+            {l2_, "k tile", bytes.k_bytes},
+            {l2_, "v tile", bytes.v_bytes},
+            {l2_, "o tile", bytes.o_bytes},
+            {l2_, "row maxima and sums", bytes.row_bytes},
+            {l1_, "score block", bytes.score_bytes}};
+  }
+
+  TimeModel time(const Choice& choice) const override { return time(choice, workers(choice)); }
+
+  /// Choices are ranked for all cores, so that any number of threads runs the same one.
+  double rank_seconds(const Choice& choice) const override {
+    const Index workers =
+        deterministic_ ? min(machine().units, tasks(choice)) : this->workers(choice);
+    return time(choice, max(1, workers)).total_seconds;
+  }
+
+  Traffic traffic(const Choice& choice) const override {
+    if (choice.schedule == Schedule::standard) {
+      return standard_traffic(packed_shape(choice), choice.tile,
+                              standard_softmax(machine(), placement_, shape()));
+    }
+    return q_outer_traffic(packed_shape(choice), choice.tile, choice.kv_splits, {});
+  }
+
+  Index workers(const Choice& choice) const override {
+    const Index most = asked_workers_ > 0 ? asked_workers_ : machine().units;
+    return max(1, min(most, tasks(choice)));
+  }
+
+  Index workspace_bytes(const Choice& choice, Index workers) const override {
+    if (choice.schedule == Schedule::standard) {
+      return schedule::cpu_standard_workspace_bytes(
+          choice.tile.q_rows, choice.tile.kv_rows, shape().qk_dim, shape().v_dim, workers,
+          problem().q_len(), problem().kv_len(), operand_bytes_);
+    }
+    return schedule::cpu_forward_workspace_bytes(
+        choice.tile.q_rows, choice.tile.kv_rows, shape().qk_dim, shape().v_dim, workers,
+        problem().lse_rows(), choice.kv_splits, operand_bytes_);
+  }
+
+  std::string isa() const override { return isa_; }
+
+ private:
+  TimeModel time(const Choice& choice, Index workers) const;
+
+  /// The heads of a group share a key tile; the standard schedule takes them one by one.
+  Index most_packed(Schedule schedule, Index q_rows) const {
+    return schedule == Schedule::standard ? 1 : min(max(1, problem().group()), q_rows);
+  }
+
+  TrafficShape packed_shape(const Choice& choice) const {
+    TrafficShape s = shape(choice);
+    s.partial_floats = 2;  // maximum and sum
+    s.score_bytes = 4;     // S and P are fp32 whatever the operands are
+    return s;
+  }
+
+  schedule::CpuForwardFootprint tile_bytes(const Choice& choice) const {
+    return schedule::cpu_forward_footprint(choice.tile.q_rows, choice.tile.kv_rows, shape().qk_dim,
+                                           shape().v_dim, operand_bytes_);
+  }
+
+  Index tasks(const Choice& choice) const {
+    const TrafficShape s = shape(choice);
+    return key_walks(s) * ceil_div(s.rule.q_len, tile_tokens(s, choice.tile)) * choice.kv_splits;
+  }
+
+  /// Splits for when query tiles alone leave cores idle. They follow the machine's cores, not the
+  /// threads asked for, so that any number of threads gives the same bits.
+  std::vector<Index> split_counts(const Choice& choice) const {
+    std::vector<Index> counts;
+    const Index items = tasks(choice);
+    const Index tiles = ceil_div(shape().rule.kv_len, choice.tile.kv_rows);
+    if (items == 0 || choice.schedule == Schedule::standard) return counts;
+    for (Index splits = 2; splits <= tiles && splits <= 64; splits *= 2) {
+      if (items * splits >= 4 * machine().units) break;
+      counts.push_back(splits);
+    }
+    return counts;
+  }
+
+  Placement placement_;
+  std::string isa_;
+  bool multiplies_bf16_ = false;
+  Index operand_bytes_ = 4;
+  Index asked_workers_ = 0;
+  bool deterministic_ = true;
+  UnitRates rates_;
+  std::size_t l1_ = 0;
+  std::size_t l2_ = 0;
+};
+
+TimeModel CpuModel::time(const Choice& choice, Index worker_count) const {
+  TimeModel time;
+  const TrafficShape s = packed_shape(choice);
+  if (rates_.matmul_flops_per_second <= 0) return time;
+  const Index tokens = tile_tokens(s, choice.tile);
+  const auto rows = static_cast<double>(min(choice.tile.q_rows, tokens * s.packed_heads));
+  const auto keys = static_cast<double>(choice.tile.kv_rows);
+  const auto dims = static_cast<double>(s.qk_dim + s.v_dim);
+  const WalkSums sums = walk_sums(s.rule, tokens, choice.tile.kv_rows);
+  const auto walks = static_cast<double>(key_walks(s));
+  const double pairs = walks * static_cast<double>(sums.tiles);
+  const double loaded_keys = walks * static_cast<double>(sums.keys);
+  const double items = static_cast<double>(tasks(choice));
+
+  // Flops a second in the steady state, less where the tile set spills out of its cache.
+  const schedule::CpuForwardFootprint bytes = tile_bytes(choice);
+  const double l2 = machine().stores[l2_].capacity_bytes.value * kUsableL2;
+  const double l1 = machine().stores[l1_].capacity_bytes.value * kUsableL2;
+  const double spill = std::max(0.0, static_cast<double>(bytes.total_bytes()) / l2 - 1);
+  const double score_spill = std::max(0.0, static_cast<double>(bytes.score_bytes) / l1 - 1);
+  const double rate = rates_.matmul_flops_per_second * 0.8 / (1 + 0.3 * spill + 0.2 * score_spill);
+  const auto row_blocks =
+      static_cast<double>(ceil_div(static_cast<Index>(rows), schedule::kCpuRowBlock));
+  // A last block with few rows keeps fewer accumulators busy.
+  const double padded_rows = 0.5 * rows + 0.5 * row_blocks * schedule::kCpuRowBlock;
+  const double pair_matmul = 2 * dims * padded_rows * keys / rate;
+  const double pair_exp = rows * keys / rates_.exp_per_second +
+                          3 * rows * static_cast<double>(s.v_dim) / rates_.vector_ops_per_second;
+  // Packing a key costs about as much as six rows meeting it.
+  const double pack = 6 * 2 * dims / rate;
+  const double pair_overhead = 400 / rates_.clock_hz + row_blocks * 60 / rates_.clock_hz;
+  const double item_overhead =
+      3000 / rates_.clock_hz + rows * dims * 2 / rates_.vector_ops_per_second;
+
+  const auto workers = static_cast<double>(worker_count);
+  time.matmul_seconds = pairs * pair_matmul / workers;
+  time.exp_seconds = pairs * pair_exp / workers;
+  time.tile_overhead_seconds =
+      (pairs * pair_overhead + loaded_keys * pack + items * item_overhead) / workers;
+  const double busy = time.matmul_seconds + time.exp_seconds + time.tile_overhead_seconds;
+  const double longest =
+      std::ceil(static_cast<double>(sums.most_tiles) / static_cast<double>(choice.kv_splits)) *
+          (pair_matmul + pair_exp + pair_overhead + keys * pack) +
+      item_overhead;
+  const double mean = items > 0 ? busy * workers / items : 0;
+  time.tail_seconds = longest < 1.05 * mean
+                          ? std::ceil(items / workers) * mean - busy
+                          : std::max(longest - busy, 0.5 * longest * (1 - 1 / workers));
+  const double memory_rate = machine().memory_bytes_per_second.value;
+  if (memory_rate > 0) {
+    const Traffic off_chip =
+        off_chip_traffic(s, Schedule::q_outer, traffic(choice), choice.tile, machine());
+    time.memory_seconds = static_cast<double>(off_chip.bytes()) / memory_rate;
+  }
+  time.total_seconds = std::max(busy + time.tail_seconds, time.memory_seconds) + 5e-6;
+  if (choice.schedule == Schedule::standard) {
+    // S is written, read and written as P, and read again; each pass waits for its bytes.
+    const double score_bytes = 4 * static_cast<double>(s.sequences) *
+                               static_cast<double>(s.rule.q_len * s.rule.kv_len) * 4;
+    const bool cached =
+        static_cast<double>(s.rule.q_len * s.rule.kv_len) * 4 < 0.5 * machine().cache_bytes.value;
+    const double cache_rate = 8 * rates_.clock_hz * workers;
+    const double seconds = score_bytes / (cached || memory_rate <= 0 ? cache_rate : memory_rate);
+    time.memory_seconds += seconds;
+    time.total_seconds += seconds;
+  }
+  return time;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<KernelModel>> make_cpu_model(const AttentionProblem& problem,
+                                                    const Machine& machine,
+                                                    const PlanOptions& options) {
+  for (const std::string_view name : {"L1", "L2"}) {
+    const Store* store = machine.store(name);
+    if (store != nullptr && store->capacity_bytes.known()) continue;
+    return Status{
+        StatusCode::invalid_argument,
+        fmt::format("machine.stores has no {} of known capacity; accepted: a CPU with one", name)};
+  }
+  Result<Placement> placement = Placement::create(machine);
+  if (!placement.ok()) return placement.status();
+  return std::unique_ptr<KernelModel>(
+      std::make_unique<CpuModel>(problem, machine, options, *std::move(placement)));
+}
+
+}  // namespace tilewright

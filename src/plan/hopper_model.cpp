@@ -1,0 +1,151 @@
+// src/plan/hopper_model.cpp: the Hopper forward kernels' tiles, bytes and time.
+#include <fmt/format.h>
+
+#include "plan/hopper_forward.h"
+#include "plan/kernel_model.h"
+#include "plan/time_model.h"
+#include "schedule/hopper_forward.h"
+
+namespace tilewright {
+namespace {
+
+using schedule::ceil_div;
+using schedule::HopperForwardSpecialisation;
+using schedule::max;
+using schedule::min;
+
+class HopperModel : public KernelModel {
+ public:
+  HopperModel(const AttentionProblem& problem, const Machine& machine, Placement placement)
+      : KernelModel(problem, machine), placement_(std::move(placement)) {
+    base_ = hopper_specialisation(problem, ForwardPlan{});
+    preferred_ = schedule::preferred_tile(base_.qk_dim, base_.v_dim, base_.banded);
+    for (std::size_t i = 0; i < machine.stores.size(); ++i) {
+      if (machine.stores[i].name == "shared memory") shared_ = i;
+      if (machine.stores[i].name == "registers") registers_ = i;
+    }
+    inputs_.machine = &machine;
+    inputs_.placement = &placement_;
+    inputs_.rates = unit_rates(machine, problem.spec().dtype);
+    inputs_.costs = profile_costs(machine);
+    inputs_.costs.row_granule = schedule::kRowsPerConsumer;
+  }
+
+  KernelFamily family() const override { return KernelFamily::hopper_forward; }
+
+  void candidates(Schedule schedule,
+                  const std::function<bool(const Choice&)>& visit) const override {
+    bool any = false;
+    for (const Index q_rows : {64, 128, 192}) {
+      // Warpgroups without a row to compute help nobody, if there is a kernel with fewer.
+      if (any && q_rows > ceil_div(problem().q_len(), 64) * 64) continue;
+      for (Index kv_rows = 16; kv_rows <= 256; kv_rows += 16) {
+        Choice choice{schedule, {q_rows, kv_rows}, 2, 1, 1};
+        if (!visit(choice)) break;
+        any = true;
+        const Index tiles = ceil_div(problem().kv_len(), kv_rows);
+        // Splits for when query tiles alone leave multiprocessors idle.
+        const Index items = shape().sequences * ceil_div(problem().q_len(), q_rows);
+        for (Index splits = 2; items > 0 && splits <= tiles && splits <= 128; splits *= 2) {
+          if (items * splits >= 4 * machine().units) break;
+          choice.kv_splits = splits;
+          visit(choice);
+        }
+      }
+    }
+  }
+
+  Choice least(Schedule schedule, const Tile& tile) const override {
+    return {schedule, tile, 2, 1, 1};
+  }
+
+  bool legal(const Choice& choice) const override {
+    return schedule::legal(specialisation(choice), 1 << 30);
+  }
+
+  std::string legal_tiles() const override {
+    return "q_rows 128 or 192, kv_rows a multiple of 16 up to 256, and registers for scores, "
+           "probabilities and output";
+  }
+
+  std::vector<PlacedBytes> footprint(const Choice& choice) const override {
+    const HopperForwardSpecialisation s = specialisation(choice);
+    const schedule::HopperForwardFootprint bytes = schedule::footprint(s);
+    const Index rows = choice.tile.q_rows;
+    const Index keys = choice.tile.kv_rows;
+    return {{shared_, "q tile", bytes.q_bytes},
+            {shared_, "k tiles in flight", bytes.k_bytes},
+            {shared_, "v tiles in flight", bytes.v_bytes},
+            {shared_, "barriers", bytes.control_bytes},
+            {registers_, "scores", rows * keys * 4},
+            {registers_, "probabilities", rows * keys * 2},
+            {registers_, "o tile", rows * s.v_dim * 4}};
+  }
+
+  TimeModel time(const Choice& choice) const override {
+    TimeInputs in = inputs_;
+    in.shape = shape();
+    return q_outer_time(
+        in, {choice.tile, choice.stages, base_.qk_dim, base_.v_dim, shape().element_bytes},
+        choice.kv_splits);
+  }
+
+  Traffic traffic(const Choice& choice) const override {
+    return q_outer_traffic(shape(), choice.tile, choice.kv_splits, {});
+  }
+
+  Index workers(const Choice& choice) const override {
+    ForwardPlan forward;
+    forward.tile = choice.tile;
+    forward.kv_splits = choice.kv_splits;
+    const Index tiles = hopper_tiles(problem(), forward);
+    return max(1, min(machine().units, tiles));
+  }
+
+  Index workspace_bytes(const Choice& choice, Index) const override {
+    return hopper_workspace(problem(), choice.kv_splits).total_bytes;
+  }
+
+  /// The kernels' own preferred tile unless another is modelled to be clearly better.
+  double rank_seconds(const Choice& choice) const override {
+    const bool preferred =
+        choice.tile.q_rows == preferred_.q_rows && choice.tile.kv_rows == preferred_.kv_rows;
+    return time(choice).total_seconds * (preferred ? 0.85 : 1);
+  }
+
+ private:
+  HopperForwardSpecialisation specialisation(const Choice& choice) const {
+    HopperForwardSpecialisation s = base_;
+    s.tile = {static_cast<int>(min(choice.tile.q_rows, 1 << 20)),
+              static_cast<int>(min(choice.tile.kv_rows, 1 << 20)), static_cast<int>(choice.stages)};
+    return s;
+  }
+
+  Placement placement_;
+  HopperForwardSpecialisation base_;
+  schedule::HopperForwardTile preferred_;
+  std::size_t shared_ = 0;
+  std::size_t registers_ = 0;
+  TimeInputs inputs_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<KernelModel>> make_hopper_model(const AttentionProblem& problem,
+                                                       const Machine& machine) {
+  Status status = check_hopper_forward(problem);
+  if (!status.ok()) return status;
+  for (const std::string_view store : {"shared memory", "registers"}) {
+    if (machine.store(store) != nullptr) continue;
+    return Status{
+        StatusCode::invalid_argument,
+        fmt::format("machine.stores has no \"{}\"; accepted: a machine of arch {} with one", store,
+                    machine.arch)};
+  }
+  Result<Placement> placement = Placement::create(machine);
+  if (!placement.ok()) return placement.status();
+  return std::unique_ptr<KernelModel>(
+      std::make_unique<HopperModel>(problem, machine, *std::move(placement)));
+}
+
+}  // namespace tilewright
