@@ -62,10 +62,12 @@ TEST(PlanOptions, what_is_forced_is_done) {
   options.workers = 3;
   options.isa = "portable";
   options.schedule = Schedule::q_outer;
+  options.kv_splits = 2;
   const Result<Plan> chosen = plan(problem_of(), this_cpu(), options);
   ASSERT_TRUE(chosen.ok()) << chosen.status().message();
   EXPECT_EQ(chosen->forward().tile, (Tile{24, 48}));
   EXPECT_EQ(chosen->forward().workers, 3);
+  EXPECT_EQ(chosen->forward().kv_splits, 2);
   EXPECT_EQ(chosen->forward().isa, "portable");
   EXPECT_EQ(chosen->forward().schedule, Schedule::q_outer);
 }
@@ -143,6 +145,9 @@ TEST(PlanOptions, Case29_what_cannot_be_done_is_refused_by_name) {
   EXPECT_NE(refusal(options).message().find("0x16"), std::string::npos);
   options.tile = Tile{16, 17};
   EXPECT_NE(refusal(options).message().find("16x17"), std::string::npos);
+  options = {};
+  options.kv_splits = 0;
+  EXPECT_NE(refusal(options).message().find("kv_splits is 0"), std::string::npos);
   options = {};
   options.schedule = Schedule::kv_outer;
   const Status kv_outer = refusal(options);

@@ -48,6 +48,16 @@ class GuardedWorkspace {
   std::vector<std::byte> before_, after_;
 };
 
+// True when the plan does what is forced on it: a variant that ran something else would prove
+// nothing.
+bool honours(const ForwardPlan& forward, const PlanOptions& options) {
+  return (!options.tile || forward.tile == *options.tile) &&
+         (!options.schedule || forward.schedule == *options.schedule) &&
+         (!options.kv_splits || forward.kv_splits == *options.kv_splits) &&
+         (options.workers == 0 || forward.workers == options.workers) &&
+         (options.isa.empty() || forward.isa == options.isa);
+}
+
 class CpuVariant final : public Variant {
  public:
   CpuVariant(std::string name, PlanOptions options, bool backward = false)
@@ -62,6 +72,9 @@ class CpuVariant final : public Variant {
     options.batch_invariant = settings.batch_invariant;
     const Result<Plan> chosen = plan(*call.problem, machine, options);
     if (!chosen.ok()) return chosen.status();
+    if (!honours(chosen->forward(), options)) {
+      return Status{StatusCode::internal, "the plan is not as forced: " + to_text(*chosen)};
+    }
     BackwardExecutor backward;
     GuardedWorkspace scratch(workspace_bytes(*chosen));
     RunOptions run_options;
