@@ -49,12 +49,13 @@ class GuardedWorkspace {
 };
 
 // True when the plan does what is forced on it: a variant that ran something else would prove
-// nothing.
+// nothing. There may be less work than workers, and a batch-invariant plan does not split.
 bool honours(const ForwardPlan& forward, const PlanOptions& options) {
+  const bool splits_matter = options.kv_splits.has_value() && !options.batch_invariant;
   return (!options.tile || forward.tile == *options.tile) &&
          (!options.schedule || forward.schedule == *options.schedule) &&
-         (!options.kv_splits || forward.kv_splits == *options.kv_splits) &&
-         (options.workers == 0 || forward.workers == options.workers) &&
+         (!splits_matter || forward.kv_splits == *options.kv_splits) &&
+         (options.workers == 0 || forward.workers <= options.workers) &&
          (options.isa.empty() || forward.isa == options.isa);
 }
 
