@@ -24,7 +24,7 @@ using reference::to_text;
 using reference::token_range;
 
 /// A case of equal q and kv heads, dims 64 and fixed lengths, to start from.
-Case fixed_case(std::int64_t q_len, std::int64_t kv_len, DType dtype = DType::f32);
+Case fixed_case(std::int64_t q_len, std::int64_t kv_len, DType dtype = usual_dtype());
 
 ProblemData make(const Case& what);
 Call call_of(ProblemData& data);

@@ -128,4 +128,8 @@ const std::vector<std::unique_ptr<Variant>>& variants() {
   return list;
 }
 
+DType usual_dtype() {
+  return DType::f32;
+}
+
 }  // namespace tilewright::conformance

@@ -48,4 +48,8 @@ class Variant {
 /// The variants that every case runs on. Each test program defines them, once, for its backend.
 const std::vector<std::unique_ptr<Variant>>& variants();
 
+/// The element type of cases that are about something else: one that the backend does not refuse.
+/// Defined beside variants().
+DType usual_dtype();
+
 }  // namespace tilewright::conformance

@@ -1,0 +1,199 @@
+// tests/conformance/cuda_variants.cpp: the CUDA backend: TMA and plain copies, chosen and forced
+// tiles, splits.
+#include <cstring>
+
+#include "backend/cuda/device_session.h"
+#include "backend/cuda/nvrtc.h"
+#include "conformance/variant.h"
+#include "reference/problem_data.h"
+#include "tilewright/machine.h"
+#include "tilewright/plan.h"
+#include "tilewright/run.h"
+
+namespace tilewright::conformance {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kGuard = 4096;
+
+std::uintptr_t number(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+
+/// Device copies of a call's buffers, whole, and the tensors' addresses in them.
+class DeviceCall {
+ public:
+  explicit DeviceCall(cuda::DeviceSession& session) : session_(session) {}
+
+  /// With `aligned`, each buffer is laid so that the tensor in it starts at a multiple of
+  /// kAlignment; else so that it is exactly as misaligned as on the host.
+  Status copy_in(const Call& call, bool aligned) {
+    tensors = call.tensors;
+    for (const HostBuffer& buffer : call.buffers) {
+      Result<void*> memory = session_.allocate(buffer.bytes + 2 * kAlignment);
+      if (!memory.ok()) return memory.status();
+      const std::uintptr_t first = first_tensor(call, buffer);
+      const std::uintptr_t place = aligned ? kAlignment - first % kAlignment : 0;
+      char* device = static_cast<char*>(*memory) + (place + number(buffer.data)) % kAlignment;
+      Status status = session_.copy_to_device(device, buffer.data, buffer.bytes);
+      if (!status.ok()) return status;
+      copies_.push_back({buffer, device});
+    }
+    tensors.q = moved(call.tensors.q);
+    tensors.k = moved(call.tensors.k);
+    tensors.v = moved(call.tensors.v);
+    tensors.o = moved(call.tensors.o);
+    tensors.lse = moved(call.tensors.lse);
+    tensors.q_lengths = moved(call.tensors.q_lengths);
+    tensors.kv_lengths = moved(call.tensors.kv_lengths);
+    tensors.alibi_slopes = moved(call.tensors.alibi_slopes);
+    tensors.sinks = moved(call.tensors.sinks);
+    tensors.bias = moved(call.tensors.bias);
+    return {};
+  }
+
+  Status copy_out() {
+    for (const Copy& copy : copies_) {
+      if (!copy.host.output) continue;
+      Status status = session_.copy_to_host(copy.host.data, copy.device, copy.host.bytes);
+      if (!status.ok()) return status;
+    }
+    return session_.synchronize();
+  }
+
+  AttentionTensors tensors;
+
+ private:
+  struct Copy {
+    HostBuffer host;
+    char* device;
+  };
+
+  static std::uintptr_t first_tensor(const Call& call, const HostBuffer& buffer) {
+    const AttentionTensors& t = call.tensors;
+    for (const void* address : {t.q, t.k, t.v, static_cast<const void*>(t.o)}) {
+      if (number(address) - number(buffer.data) < buffer.bytes) return number(address);
+    }
+    return number(buffer.data);
+  }
+
+  template <typename T>
+  T* moved(T* host) const {
+    for (const Copy& copy : copies_) {
+      const std::uintptr_t offset = number(host) - number(copy.host.data);
+      if (host != nullptr && offset < copy.host.bytes)
+        return reinterpret_cast<T*>(copy.device + offset);
+    }
+    return nullptr;
+  }
+
+  cuda::DeviceSession& session_;
+  std::vector<Copy> copies_;
+};
+
+struct CudaSettings {
+  std::string name;
+  bool aligned = true;  ///< promises what TMA needs
+  PlanOptions options;
+};
+
+class CudaVariant final : public Variant {
+ public:
+  explicit CudaVariant(CudaSettings settings) : settings_(std::move(settings)) {}
+
+  std::string name() const override { return settings_.name; }
+
+  std::optional<std::string> refuses(const AttentionSpec& spec) const override {
+    if (spec.dtype == DType::f32) return "dtype";
+    if (spec.bias.kind != BiasKind::none) return "bias";
+    return std::nullopt;
+  }
+
+  Result<std::string> run(const Call& call, const RunSettings& settings) const override {
+    Result<cuda::DeviceSession> session = cuda::DeviceSession::open();
+    if (!session.ok()) return session.status();
+    static const Result<Machine> machine = this_gpu();
+    if (!machine.ok()) return machine.status();
+
+    AttentionSpec spec = call.problem->spec();
+    spec.q_lengths.space = spec.kv_lengths.space = MemorySpace::device;
+    if (settings_.aligned) {
+      spec.q.alignment_bytes = spec.k.alignment_bytes = spec.v.alignment_bytes = 16;
+    }
+    const Result<AttentionProblem> problem = AttentionProblem::create(spec);
+    if (!problem.ok()) return problem.status();
+    PlanOptions options = settings_.options;
+    options.batch_invariant = settings.batch_invariant;
+    const Result<Plan> chosen = plan(*problem, *machine, options);
+    if (!chosen.ok()) return chosen.status();
+
+    DeviceCall device(*session);
+    Status status = device.copy_in(call, settings_.aligned);
+    if (status.ok()) status = run_guarded(*session, *chosen, device.tensors);
+    if (status.ok()) status = device.copy_out();
+    if (!status.ok()) return status;
+    return to_text(*chosen);
+  }
+
+ private:
+  // A workspace of just the size asked for, poisoned, between guards; its control block must be
+  // left zero.
+  static Status run_guarded(cuda::DeviceSession& session, const Plan& plan,
+                            const AttentionTensors& tensors) {
+    std::vector<char> poison(workspace_bytes(plan) + 2 * kGuard);
+    reference::poison(poison.data(), poison.size());
+    Result<void*> memory = session.allocate(poison.size());
+    if (!memory.ok()) return memory.status();
+    Status status = session.copy_to_device(*memory, poison.data(), poison.size());
+    RunOptions options;
+    options.stream = session.stream();
+    options.workspace = {static_cast<char*>(*memory) + kGuard, workspace_bytes(plan)};
+    if (status.ok()) status = prepare(plan);
+    if (status.ok()) status = init_workspace(plan, options.workspace, options.stream);
+    if (status.ok()) status = tilewright::run(plan, tensors, options);
+    std::vector<char> after(poison.size());
+    if (status.ok()) status = session.copy_to_host(after.data(), *memory, after.size());
+    if (!status.ok()) return status;
+    if (std::memcmp(after.data(), poison.data(), kGuard) != 0 ||
+        std::memcmp(after.data() + after.size() - kGuard, poison.data() + after.size() - kGuard,
+                    kGuard) != 0) {
+      return {StatusCode::internal, "wrote beyond its workspace"};
+    }
+    for (std::size_t i = 0; i < 8; ++i) {
+      if (after[kGuard + i] != 0)
+        return {StatusCode::internal, "left its control block other than zero"};
+    }
+    return {};
+  }
+
+  CudaSettings settings_;
+};
+
+std::vector<std::unique_ptr<Variant>> cuda_variants() {
+  std::vector<std::unique_ptr<Variant>> list;
+  const auto add = [&](CudaSettings settings) {
+    list.push_back(std::make_unique<CudaVariant>(std::move(settings)));
+  };
+  add({"tma", true, {}});
+  add({"copies", false, {}});
+  // Tiles and splits that are not in the pack need the compiler.
+  if (cuda::nvrtc().ok()) {
+    PlanOptions small;
+    small.tile = Tile{128, 64};
+    add({"tma tile 128x64", true, small});
+  }
+  return list;
+}
+
+}  // namespace
+
+const std::vector<std::unique_ptr<Variant>>& variants() {
+  static const auto list = cuda_variants();
+  return list;
+}
+
+DType usual_dtype() {
+  return DType::bf16;
+}
+
+}  // namespace tilewright::conformance
