@@ -40,7 +40,7 @@ Status build(const KernelsFlags& flags) {
   const int jobs =
       flags.jobs > 0 ? flags.jobs : static_cast<int>(std::thread::hardware_concurrency());
   const Result<cuda::PackReport> report =
-      cuda::build_pack(flags.out, *nvrtc, cuda::packed_specialisations(), jobs);
+      cuda::build_pack(flags.out, *nvrtc, cuda::packed_kernels(), jobs);
   if (!report.ok()) return report.status();
   if (*flags.json) {
     print_json({{"file", flags.out},

@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   const Result<cuda::PackReport> report =
-      cuda::build_pack(argv[1], *nvrtc, cuda::packed_specialisations(), jobs > 0 ? jobs : 1);
+      cuda::build_pack(argv[1], *nvrtc, cuda::packed_kernels(), jobs > 0 ? jobs : 1);
   if (!report.ok()) {
     std::fprintf(stderr, "pack_kernels: %s\n", report.status().message().c_str());
     return 1;

@@ -5,6 +5,9 @@
 
 #include <cstring>
 
+#include "backend/cuda/attention_combine.h"
+#include "backend/cuda/pack_builder.h"
+#include "backend/cuda/packed_kernels.h"
 #include "plan/copy_engine.h"
 #include "plan/hopper_forward.h"
 #include "tests/cuda/fake_driver.h"
@@ -270,6 +273,65 @@ TEST_F(HopperForward, SplitsNeedFp32PartialResultsInTheWorkspace) {
   EXPECT_EQ(workspace.total_bytes, workspace.partial_lse_offset + 3 * rows * 4);
   EXPECT_EQ(hopper_workspace(plan.problem, 1).total_bytes, 256)
       << "nothing that grows with the problem";
+}
+
+TEST_F(HopperForward, SplitPlansLaunchTheMergeAfterTheParts) {
+  AttentionSpec spec = some_spec();
+  spec.sinks = PerHead::per_head;
+  Plan plan = plan_of(spec, 3);
+  fake_nvrtc().cubin = fake_cubin("hopper_forward", 168, 0, 0);
+  // The fake compiler gives one kernel at a time.
+  ASSERT_TRUE(
+      cache_.get(hopper_forward_source(hopper_specialisation(plan.problem, plan.forward())), false)
+          .ok());
+  fake_nvrtc().cubin = fake_cubin("attention_combine", 32, 0, 0);
+  const Status status = run_hopper_forward(runtime(), plan, tensors_, options_);
+  ASSERT_TRUE(status.ok()) << status.message();
+  ASSERT_EQ(fake_driver().launches.size(), 2u);
+  EXPECT_EQ(fake_driver().launches[0].grid[0], 132u);
+  EXPECT_EQ(fake_driver().launches[1].block[0], 256u);
+  EXPECT_EQ(fake_driver().launches[1].grid[0], 2000u) << "a warp for each of 16000 rows";
+
+  const auto parts = hopper_forward_params(driver_, plan, tensors_, memory_);
+  ASSERT_TRUE(parts.ok());
+  const HopperWorkspace workspace = hopper_workspace(plan.problem, 3);
+  EXPECT_EQ(parts->sinks.data, nullptr) << "the sink joins once, in the merge";
+  EXPECT_EQ(static_cast<char*>(parts->o.data) - memory_, workspace.partial_o_offset);
+  EXPECT_EQ(reinterpret_cast<char*>(parts->lse) - memory_, workspace.partial_lse_offset);
+  EXPECT_EQ(parts->o_split_stride, 16000 * 128);
+  EXPECT_EQ(parts->lse_split_stride, 16000);
+  tensors_.sinks = reinterpret_cast<const float*>(memory_);
+  const kernels::AttentionCombineParams merge = attention_combine_params(plan, tensors_, memory_);
+  EXPECT_EQ(merge.sinks.data, tensors_.sinks);
+  EXPECT_EQ(merge.partial_o.data, parts->o.data);
+  EXPECT_EQ(merge.partial_lse, parts->lse);
+  EXPECT_EQ(merge.partial_o_split_stride, parts->o_split_stride);
+  EXPECT_EQ(merge.o.data, tensors_.o);
+  EXPECT_EQ(merge.element, kernels::CombinedElement::bf16);
+}
+
+TEST(PackedKernels, AreEachLegalAndTradeNoMoreRegistersThanABlockHas) {
+  const auto packed = packed_specialisations();
+  EXPECT_GT(packed.size(), 50u);
+  for (const HopperForwardSpecialisation& s : packed) {
+    const KernelSource source = hopper_forward_source(s);
+    EXPECT_TRUE(schedule::legal(s, 232448)) << source.name;
+    const int traded = schedule::kWarpgroupThreads *
+                       (schedule::consumer_warpgroups(s) * schedule::consumer_register_limit(s) +
+                        schedule::producer_register_limit(s));
+    EXPECT_LE(traded, source.planned_registers * source.threads) << source.name;
+    EXPECT_LE(source.planned_registers * source.threads, 65536) << source.name;
+  }
+}
+
+TEST(PackedKernels, DisagreementWithThePlanIsAFault) {
+  const KernelSource source = hopper_forward_source(packed_specialisations()[0]);
+  CubinFacts facts;
+  facts.register_count = source.planned_registers;
+  EXPECT_TRUE(plan_faults(source, facts).empty());
+  facts.register_count -= 8;
+  facts.static_shared_bytes = 16;
+  EXPECT_EQ(plan_faults(source, facts).size(), 2u);
 }
 
 TEST(HopperForwardSource, NamesEveryFieldAndWritesThemInOrder) {

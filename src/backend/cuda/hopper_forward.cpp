@@ -7,6 +7,8 @@
 #include <bit>
 #include <limits>
 
+#include "backend/cuda/attention_combine.h"
+#include "backend/cuda/parameters.h"
 #include "backend/cuda/tensor_map.h"
 #include "plan/hopper_forward.h"
 
@@ -21,37 +23,11 @@ constexpr std::int64_t kTileLimit = std::numeric_limits<std::int32_t>::max() - (
 // Heads are walked in groups whose K and V stay in L2 together: half of Hopper's 50 MB or more.
 constexpr std::int64_t kResidentKvBytes = std::int64_t{32} << 20;
 
+constexpr int kRegistersPerMultiprocessor = 65536;
+constexpr int kRegisterGranule = 8;
+
 Status not_supported(std::string message) {
   return {StatusCode::unsupported, std::move(message)};
-}
-
-device::StridedTensor strided(const void* data, const Strides& strides, bool packed) {
-  return {const_cast<void*>(data), packed ? 0 : strides.batch, strides.token, strides.head,
-          strides.dim};
-}
-
-device::SequenceLengths sequence_lengths(const Lengths& lengths, const std::int32_t* values) {
-  device::SequenceLengths out{};
-  switch (lengths.kind) {
-    case LengthKind::fixed:
-      out.kind = device::LengthKind::fixed;
-      break;
-    case LengthKind::per_sequence:
-      out.kind = device::LengthKind::per_sequence;
-      break;
-    case LengthKind::cumulative:
-      out.kind = device::LengthKind::cumulative;
-      break;
-  }
-  out.values = lengths.kind == LengthKind::fixed ? nullptr : values;
-  out.bound = lengths.max_tokens;
-  out.total_rows = lengths.total_tokens;
-  return out;
-}
-
-device::HeadScalars head_scalars(PerHead kind, const float* data, std::int64_t heads) {
-  if (kind == PerHead::none) return {nullptr, 0, 0};
-  return {data, kind == PerHead::per_batch_head ? heads : 0, 1};
 }
 
 // Whole groups of query heads that share K and V, as many as keep theirs in L2.
@@ -86,6 +62,39 @@ Result<device::TensorMap> map_of(const DriverApi& driver, std::string_view opera
   return std::bit_cast<device::TensorMap>(*map);
 }
 
+struct Kernels {
+  LoadedKernel forward;
+  LoadedKernel combine;  ///< when the plan splits
+};
+
+Result<Kernels> load_kernels(const Runtime& runtime, const Plan& plan, bool prepared_only) {
+  Kernels kernels;
+  const KernelSource source =
+      hopper_forward_source(hopper_specialisation(plan.problem, plan.forward()));
+  const Result<LoadedKernel> forward = runtime.kernels.get(source, prepared_only);
+  if (!forward.ok()) return forward.status();
+  kernels.forward = *forward;
+  if (plan.forward().kv_splits > 1) {
+    const Result<LoadedKernel> combine =
+        runtime.kernels.get(attention_combine_source(), prepared_only);
+    if (!combine.ok()) return combine.status();
+    kernels.combine = *combine;
+  }
+  return kernels;
+}
+
+Status launch(const DriverApi& driver, std::string_view name, const LoadedKernel& kernel,
+              unsigned blocks, StreamHandle stream, void* params) {
+  void* arguments[] = {params};
+  return check(
+      driver,
+      driver.launch_kernel(kernel.function, blocks, 1, 1, static_cast<unsigned>(kernel.threads), 1,
+                           1, static_cast<unsigned>(kernel.dynamic_shared_bytes), stream, arguments,
+                           nullptr),
+      fmt::format("launching {} with {} blocks of {} threads and {} bytes of shared memory", name,
+                  blocks, kernel.threads, kernel.dynamic_shared_bytes));
+}
+
 }  // namespace
 
 KernelSource hopper_forward_source(const schedule::HopperForwardSpecialisation& specialisation) {
@@ -101,6 +110,10 @@ KernelSource hopper_forward_source(const schedule::HopperForwardSpecialisation& 
   source.generated_name = "hopper_forward_specialisation.inc";
   source.dynamic_shared_bytes = schedule::footprint(specialisation).total_bytes();
   source.threads = schedule::threads(specialisation);
+  // One block a multiprocessor starts with as many as all its threads can have; the roles then
+  // trade.
+  source.planned_registers =
+      kRegistersPerMultiprocessor / source.threads / kRegisterGranule * kRegisterGranule;
   return source;
 }
 
@@ -132,13 +145,21 @@ Result<device::HopperForwardParams> hopper_forward_params(const DriverApi& drive
   params.v = strided(tensors.v, problem.v(), kv_packed);
   params.o = strided(tensors.o, problem.o(), q_packed);
   params.lse = tensors.lse;
-  params.lse_head_stride = q_packed ? spec.q_lengths.total_tokens : problem.q_len();
-  params.lse_batch_stride = q_packed ? 0 : spec.heads * problem.q_len();
+  const LseStrides lse = lse_strides(problem);
+  params.lse_batch_stride = lse.batch;
+  params.lse_head_stride = lse.head;
+  params.sinks = head_scalars(spec.sinks, tensors.sinks, spec.heads);
+  if (forward.kv_splits > 1) {  // Partial results, which the sink joins only once they are merged.
+    params.o = partial_o(problem, workspace);
+    params.o_split_stride = partial_o_split_stride(problem);
+    params.lse = partial_lse(problem, forward.kv_splits, workspace);
+    params.lse_split_stride = problem.lse_rows();
+    params.sinks = {};
+  }
 
   params.q_lengths = sequence_lengths(spec.q_lengths, tensors.q_lengths);
   params.kv_lengths = sequence_lengths(spec.kv_lengths, tensors.kv_lengths);
   params.alibi_slopes = head_scalars(spec.alibi, tensors.alibi_slopes, spec.heads);
-  params.sinks = head_scalars(spec.sinks, tensors.sinks, spec.heads);
 
   params.batch = static_cast<int>(spec.batch);
   params.heads = static_cast<int>(spec.heads);
@@ -159,9 +180,7 @@ Result<device::HopperForwardParams> hopper_forward_params(const DriverApi& drive
 Status prepare_hopper_forward(const Runtime& runtime, const Plan& plan) {
   Status status = check_plan(plan);
   if (!status.ok()) return status;
-  return runtime.kernels
-      .get(hopper_forward_source(hopper_specialisation(plan.problem, plan.forward())), false)
-      .status();
+  return load_kernels(runtime, plan, false).status();
 }
 
 Status run_hopper_forward(const Runtime& runtime, const Plan& plan, const AttentionTensors& tensors,
@@ -183,23 +202,18 @@ Status run_hopper_forward(const Runtime& runtime, const Plan& plan, const Attent
   status = check(driver, driver.stream_is_capturing(stream, &capture),
                  "asking whether the stream is capturing");
   if (!status.ok()) return status;
-  const Result<LoadedKernel> kernel =
-      runtime.kernels.get(hopper_forward_source(hopper_specialisation(plan.problem, forward)),
-                          capture != CaptureStatus::none);
-  if (!kernel.ok()) return kernel.status();
+  const Result<Kernels> kernels = load_kernels(runtime, plan, capture != CaptureStatus::none);
+  if (!kernels.ok()) return kernels.status();
   Result<device::HopperForwardParams> params =
       hopper_forward_params(driver, plan, tensors, options.workspace.data);
   if (!params.ok()) return params.status();
   const auto blocks = static_cast<unsigned>(std::clamp<std::int64_t>(forward.workers, 1, tiles));
-  void* arguments[] = {&*params};
-  return check(
-      driver,
-      driver.launch_kernel(kernel->function, blocks, 1, 1, static_cast<unsigned>(kernel->threads),
-                           1, 1, static_cast<unsigned>(kernel->dynamic_shared_bytes), stream,
-                           arguments, nullptr),
-      fmt::format(
-          "launching hopper_forward with {} blocks of {} threads and {} bytes of shared memory",
-          blocks, kernel->threads, kernel->dynamic_shared_bytes));
+  status = launch(driver, "hopper_forward", kernels->forward, blocks, stream, &*params);
+  if (!status.ok() || forward.kv_splits <= 1) return status;
+  device::AttentionCombineParams combine =
+      attention_combine_params(plan, tensors, options.workspace.data);
+  return launch(driver, "attention_combine", kernels->combine,
+                attention_combine_blocks(plan.problem), stream, &combine);
 }
 
 }  // namespace tilewright::cuda

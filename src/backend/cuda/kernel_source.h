@@ -18,6 +18,7 @@ struct KernelSource {
   std::string generated_text;
   int dynamic_shared_bytes = 0;
   int threads = 0;
+  int planned_registers = 0;  ///< a thread, at the kernel's start; 0: whatever the compiler needs
 
   /// What identifies the compiled code, given the sources: the name, and a checksum of the rest.
   std::string key() const;

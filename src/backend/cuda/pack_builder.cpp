@@ -10,58 +10,37 @@
 #include <mutex>
 #include <thread>
 
-#include "backend/cuda/hopper_forward.h"
-
 namespace tilewright::cuda {
 namespace {
 
-constexpr int kRegistersPerMultiprocessor = 65536;
-constexpr int kRegisterGranule = 8;
-
 // Whether `file` is the pack that compiling these kernels would give.
 bool is_current(const std::filesystem::path& file, const PackHeader& header,
-                const std::vector<schedule::HopperForwardSpecialisation>& kernels) {
+                const std::vector<KernelSource>& kernels) {
   const Result<KernelPack> pack = KernelPack::open(file);
   if (!pack.ok() || !(pack->header() == header) || pack->entries().size() != kernels.size())
     return false;
-  return std::all_of(kernels.begin(), kernels.end(), [&](const auto& kernel) {
-    return pack->load(hopper_forward_source(kernel).key()).ok() &&
-           pack->contains(hopper_forward_source(kernel).key());
+  return std::all_of(kernels.begin(), kernels.end(), [&](const KernelSource& kernel) {
+    return pack->contains(kernel.key()) && pack->load(kernel.key()).ok();
   });
 }
 
 }  // namespace
 
-std::vector<std::string> plan_faults(const schedule::HopperForwardSpecialisation& s,
-                                     const CubinFacts& facts) {
+std::vector<std::string> plan_faults(const KernelSource& source, const CubinFacts& facts) {
   std::vector<std::string> faults;
   if (facts.static_shared_bytes != 0) {
-    faults.push_back(
-        fmt::format("{} bytes of static shared memory, which the planned {} do not count",
-                    facts.static_shared_bytes, schedule::footprint(s).total_bytes()));
+    faults.push_back(fmt::format("{} bytes of static shared memory beside the planned {}",
+                                 facts.static_shared_bytes, source.dynamic_shared_bytes));
   }
-  // A block starts with the most registers a thread that one block a multiprocessor can have, and
-  // the roles then trade them.
-  const int threads = schedule::threads(s);
-  const int at_start = kRegistersPerMultiprocessor / threads / kRegisterGranule * kRegisterGranule;
-  if (facts.register_count != at_start) {
-    faults.push_back(
-        fmt::format("{} registers a thread; planned: {}", facts.register_count, at_start));
-  }
-  const int consumers = schedule::consumer_warpgroups(s);
-  const int traded =
-      schedule::kWarpgroupThreads *
-      (consumers * schedule::consumer_register_limit(s) + schedule::producer_register_limit(s));
-  if (traded > facts.register_count * threads) {
-    faults.push_back(fmt::format("the roles' {} registers exceed the block's {}", traded,
-                                 facts.register_count * threads));
+  if (source.planned_registers != 0 && facts.register_count != source.planned_registers) {
+    faults.push_back(fmt::format("{} registers a thread; planned: {}", facts.register_count,
+                                 source.planned_registers));
   }
   return faults;
 }
 
 Result<PackReport> build_pack(const std::filesystem::path& file, const Nvrtc& nvrtc,
-                              const std::vector<schedule::HopperForwardSpecialisation>& kernels,
-                              int jobs) {
+                              const std::vector<KernelSource>& kernels, int jobs) {
   const auto start = std::chrono::steady_clock::now();
   const PackHeader header{std::string(embedded_digest()), std::string(kArchitecture),
                           nvrtc.version.text()};
@@ -78,7 +57,7 @@ Result<PackReport> build_pack(const std::filesystem::path& file, const Nvrtc& nv
   std::string failures;
   const auto work = [&] {
     for (std::size_t index = next++; index < kernels.size(); index = next++) {
-      const KernelSource source = hopper_forward_source(kernels[index]);
+      const KernelSource& source = kernels[index];
       Result<CompiledKernel> compiled = compile(nvrtc, source, embedded_files());
       const std::lock_guard lock(mutex);
       if (!compiled.ok()) {
@@ -86,7 +65,7 @@ Result<PackReport> build_pack(const std::filesystem::path& file, const Nvrtc& nv
         continue;
       }
       std::vector<std::string> faults = performance_faults(*compiled);
-      const std::vector<std::string> more = plan_faults(kernels[index], compiled->facts);
+      const std::vector<std::string> more = plan_faults(source, compiled->facts);
       faults.insert(faults.end(), more.begin(), more.end());
       if (!faults.empty()) {
         failures += fmt::format("kernel {}: {}\n", source.name, fmt::join(faults, "; "));

@@ -7,7 +7,6 @@
 
 #include "backend/cuda/compiler.h"
 #include "backend/cuda/kernel_pack.h"
-#include "schedule/hopper_forward.h"
 
 namespace tilewright::cuda {
 
@@ -19,14 +18,12 @@ struct PackReport {
 };
 
 /// What a compiled kernel must agree on with the planner's arithmetic, beside performance_faults:
-/// shared memory, threads and registers. Empty when it does.
-std::vector<std::string> plan_faults(const schedule::HopperForwardSpecialisation& specialisation,
-                                     const CubinFacts& facts);
+/// shared memory and registers. Empty when it does.
+std::vector<std::string> plan_faults(const KernelSource& source, const CubinFacts& facts);
 
 /// Compiles on `jobs` threads and writes the pack. Any fault fails it; the message lists
 /// every kernel that has one.
 Result<PackReport> build_pack(const std::filesystem::path& file, const Nvrtc& nvrtc,
-                              const std::vector<schedule::HopperForwardSpecialisation>& kernels,
-                              int jobs);
+                              const std::vector<KernelSource>& kernels, int jobs);
 
 }  // namespace tilewright::cuda

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "backend/cuda/attention_combine.h"
+#include "backend/cuda/hopper_forward.h"
 #include "plan/hopper_forward.h"
 
 namespace tilewright::cuda {
@@ -81,6 +83,14 @@ std::vector<schedule::HopperForwardSpecialisation> packed_specialisations() {
       if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end())
         kernels.push_back(kernel);
     }
+  }
+  return kernels;
+}
+
+std::vector<KernelSource> packed_kernels() {
+  std::vector<KernelSource> kernels{attention_combine_source()};
+  for (const schedule::HopperForwardSpecialisation& s : packed_specialisations()) {
+    kernels.push_back(hopper_forward_source(s));
   }
   return kernels;
 }

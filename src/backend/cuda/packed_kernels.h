@@ -11,4 +11,7 @@ namespace tilewright::cuda {
 /// The specialisations that the planner chooses for the workloads worth shipping; each once.
 std::vector<schedule::HopperForwardSpecialisation> packed_specialisations();
 
+/// Those, and the kernels that have no specialisation.
+std::vector<KernelSource> packed_kernels();
+
 }  // namespace tilewright::cuda
