@@ -35,22 +35,15 @@ class HopperModel : public KernelModel {
 
   void candidates(Schedule schedule,
                   const std::function<bool(const Choice&)>& visit) const override {
-    bool any = false;
-    for (const Index q_rows : {64, 128, 192}) {
-      // Warpgroups without a row to compute help nobody, if there is a kernel with fewer.
-      if (any && q_rows > ceil_div(problem().q_len(), 64) * 64) continue;
+    // The tile that is shipped compiled, where it fits; others wait for measurements that favour
+    // them.
+    if (visit_splits({schedule, {preferred_.q_rows, preferred_.kv_rows}, preferred_.stages, 1, 1},
+                     visit)) {
+      return;
+    }
+    for (const Index q_rows : {128, 192}) {
       for (Index kv_rows = 16; kv_rows <= 256; kv_rows += 16) {
-        Choice choice{schedule, {q_rows, kv_rows}, 2, 1, 1};
-        if (!visit(choice)) break;
-        any = true;
-        const Index tiles = ceil_div(problem().kv_len(), kv_rows);
-        // Splits for when query tiles alone leave multiprocessors idle.
-        const Index items = shape().sequences * ceil_div(problem().q_len(), q_rows);
-        for (Index splits = 2; items > 0 && splits <= tiles && splits <= 128; splits *= 2) {
-          if (items * splits >= 4 * machine().units) break;
-          choice.kv_splits = splits;
-          visit(choice);
-        }
+        if (!visit_splits({schedule, {q_rows, kv_rows}, 2, 1, 1}, visit)) break;
       }
     }
   }
@@ -106,14 +99,20 @@ class HopperModel : public KernelModel {
     return hopper_workspace(problem(), choice.kv_splits).total_bytes;
   }
 
-  /// The kernels' own preferred tile unless another is modelled to be clearly better.
-  double rank_seconds(const Choice& choice) const override {
-    const bool preferred =
-        choice.tile.q_rows == preferred_.q_rows && choice.tile.kv_rows == preferred_.kv_rows;
-    return time(choice).total_seconds * (preferred ? 0.85 : 1);
+ private:
+  /// The choice, and where its query tiles leave multiprocessors idle also with split keys.
+  bool visit_splits(Choice choice, const std::function<bool(const Choice&)>& visit) const {
+    if (!visit(choice)) return false;
+    const Index items = shape().sequences * ceil_div(problem().q_len(), choice.tile.q_rows);
+    const Index key_tiles = ceil_div(problem().kv_len(), choice.tile.kv_rows);
+    for (Index splits = 2; splits <= min(key_tiles, 128); splits *= 2) {
+      if (items == 0 || items * (splits / 2) >= machine().units) break;
+      choice.kv_splits = splits;
+      visit(choice);
+    }
+    return true;
   }
 
- private:
   HopperForwardSpecialisation specialisation(const Choice& choice) const {
     HopperForwardSpecialisation s = base_;
     s.tile = {static_cast<int>(min(choice.tile.q_rows, 1 << 20)),

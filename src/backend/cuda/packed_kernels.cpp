@@ -5,10 +5,14 @@
 
 #include "backend/cuda/attention_combine.h"
 #include "backend/cuda/hopper_forward.h"
+#include "plan/choose.h"
 #include "plan/hopper_forward.h"
 
 namespace tilewright::cuda {
 namespace {
+
+// Hopper's machines differ in memory and clock, not in what a kernel may use.
+constexpr const char* kPackedMachine = "h200";
 
 /// What of a workload is compiled in, or decides it. Other problems are compiled when first met.
 struct Workload {
@@ -69,17 +73,16 @@ AttentionSpec spec_of(const Workload& workload, DType dtype) {
 
 std::vector<schedule::HopperForwardSpecialisation> packed_specialisations() {
   std::vector<schedule::HopperForwardSpecialisation> kernels;
+  const Result<Machine> machine = machine_profile(kPackedMachine);
+  if (!machine.ok()) return kernels;
   for (const DType dtype : {DType::bf16, DType::f16}) {
     for (const Workload& workload : workloads()) {
       const Result<AttentionProblem> problem = AttentionProblem::create(spec_of(workload, dtype));
       if (!problem.ok()) continue;
-      const HopperDims dims = hopper_dims(workload.qk_dim, workload.v_dim);
-      const schedule::HopperForwardTile tile =
-          schedule::preferred_tile(dims.qk_dim, dims.v_dim, hopper_banded(*problem));
-      ForwardPlan forward;
-      forward.tile = {tile.q_rows, tile.kv_rows};
-      forward.stages = tile.stages;
-      const schedule::HopperForwardSpecialisation kernel = hopper_specialisation(*problem, forward);
+      const Result<Plan> plan = choose_plan(*problem, *machine, {});
+      if (!plan.ok()) continue;
+      const schedule::HopperForwardSpecialisation kernel =
+          hopper_specialisation(*problem, plan->forward());
       if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end())
         kernels.push_back(kernel);
     }
