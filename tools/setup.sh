@@ -3,13 +3,13 @@
 #
 #   tools/setup.sh build   compiler, CMake and libraries
 #   tools/setup.sh test    also what the tests need
-#   tools/setup.sh check   also linters, clang and the OpenMP that ThreadSanitizer understands
+#   tools/setup.sh check   also linters, clang, the OpenMP that ThreadSanitizer understands, and Chromium
 set -euo pipefail
 
 build_packages=(g++ cmake ninja-build pkg-config libfmt-dev libhwy-dev libcli11-dev nlohmann-json3-dev
                 libtomlplusplus-dev libhwloc-dev)
 test_packages=(libgtest-dev libgmock-dev python3 git)
-check_packages=(clang clang-format clang-tidy libomp-dev ccache)
+check_packages=(clang clang-format clang-tidy libomp-dev ccache chromium)
 
 packages=("${build_packages[@]}")
 case "${1:-build}" in

@@ -1,0 +1,17 @@
+// report/page/main.js: draws every figure; one that fails leaves its table open and says so.
+const FIGURES = {
+  "fig-walk": drawWalk, "fig-hierarchy": drawHierarchy, "fig-roofline": drawRoofline, "fig-time": drawTime,
+  "fig-bytes": drawBytes, "fig-memory": drawMemory, "fig-footprint": drawFootprint, "fig-terms": drawTerms,
+  "fig-sweep": drawSweep,
+};
+for (const [id, draw] of Object.entries(FIGURES)) {
+  const figure = document.getElementById(id);
+  if (!figure) continue;
+  try {
+    draw(figure);
+    figure.closest("section").querySelectorAll("details").forEach((details) => { details.open = false; });
+  } catch (error) {
+    figure.append(make("p", {class: "note", role: "alert"}, `This figure could not be drawn (${error.message}); its table has the same numbers.`));
+    reportError(error);
+  }
+}
