@@ -13,6 +13,7 @@
 #include "flags.h"
 #include "progress.h"
 #include "random_file.h"
+#include "report_page.h"
 #include "text.h"
 #include "tilewright/run.h"
 
@@ -27,6 +28,7 @@ struct BenchFlags {
   std::shared_ptr<ShapeFlags> shape;
   std::shared_ptr<ScoreFlags> score;
   std::shared_ptr<PlanFlags> plan;
+  std::shared_ptr<std::string> report;
   std::shared_ptr<bool> json;
 };
 
@@ -177,11 +179,8 @@ void print_text(const std::vector<Contender>& contenders, const Machine& machine
   }
 }
 
-Status bench(const BenchFlags& flags) {
-  AttentionSpec spec = flags.shape->spec();
-  flags.score->apply(spec);
-  const Result<Machine> machine = flags.plan->machine();
-  if (!machine.ok()) return machine.status();
+// The schedules that were asked for, timed on one problem.
+Result<std::vector<Contender>> time_schedules(const AttentionSpec& spec, const BenchFlags& flags) {
   std::vector<Contender> contenders;
   for (const std::string& schedule : {std::string(), flags.against}) {
     if (schedule == "none") continue;
@@ -193,6 +192,41 @@ Status bench(const BenchFlags& flags) {
   if (!data.ok()) return data.status();
   Status status = time_all(contenders, data->tensors, flags.runs);
   if (!status.ok()) return status;
+  return contenders;
+}
+
+// The page shows shorter lengths as well: together they take less time than the one asked for.
+Status write_page(ReportPage& page, const std::vector<Contender>& contenders,
+                  const AttentionSpec& spec, const BenchFlags& flags) {
+  std::vector<TimedRun> runs;
+  const auto add = [&runs](const std::vector<Contender>& timed) {
+    for (const Contender& contender : timed) {
+      runs.push_back({contender.plan, median(contender.seconds), std::nullopt});
+    }
+  };
+  add(contenders);
+  for (const AttentionSpec& shorter : shorter_specs(spec)) {
+    const Result<std::vector<Contender>> timed = time_schedules(shorter, flags);
+    if (!timed.ok()) return timed.status();
+    add(*timed);
+  }
+  return page.write(runs);
+}
+
+Status bench(const BenchFlags& flags) {
+  AttentionSpec spec = flags.shape->spec();
+  flags.score->apply(spec);
+  const Result<Machine> machine = flags.plan->machine();
+  if (!machine.ok()) return machine.status();
+  Result<ReportPage> page = ReportPage::create(*flags.report);
+  if (!page.ok()) return page.status();
+  const Result<std::vector<Contender>> timed = time_schedules(spec, flags);
+  if (!timed.ok()) return timed.status();
+  const std::vector<Contender>& contenders = *timed;
+  if (page->wanted()) {
+    Status status = write_page(*page, contenders, spec, flags);
+    if (!status.ok()) return status;
+  }
   if (*flags.json) {
     print_json(contenders, *machine);
   } else {
@@ -223,6 +257,7 @@ Examples:
   bench_app->add_option("--against", flags->against, "Schedule to compare with")
       ->check(one_of(others))
       ->capture_default_str();
+  flags->report = add_report_flag(*bench_app);
   flags->json = add_json_flag(*bench_app);
   return {bench_app, [flags] { return bench(*flags); }, flags->json};
 }

@@ -17,6 +17,7 @@
 #include "output.h"
 #include "process_memory.h"
 #include "progress.h"
+#include "report_page.h"
 #include "text.h"
 
 namespace tilewright::cli {
@@ -31,6 +32,7 @@ struct RunFlags {
   std::int64_t repeat = 1;
   std::shared_ptr<ScoreFlags> score;
   std::shared_ptr<PlanFlags> plan;
+  std::shared_ptr<std::string> report;
   std::shared_ptr<bool> json;
 };
 
@@ -106,6 +108,8 @@ Status run_files(const RunFlags& flags) {
   Result<Outputs> outputs = Outputs::create(flags.out, flags.lse, {"o", o_dtype, operands.o_shape},
                                             {"lse", DType::f32, operands.lse_shape});
   if (!outputs.ok()) return outputs.status();
+  Result<ReportPage> page = ReportPage::create(*flags.report);
+  if (!page.ok()) return page.status();
   const auto o = files::zeroed_buffer(static_cast<std::size_t>(o_bytes));
   if (!o.ok()) return o.status();
   const auto lse = files::zeroed_buffer(lse_rows * sizeof(float));
@@ -138,6 +142,11 @@ Status run_files(const RunFlags& flags) {
   report.output_bytes = o_bytes + static_cast<std::int64_t>(lse_rows * sizeof(float));
   report.peak_bytes = peak_resident_bytes();
   for (const std::string& note : operands.notes) fmt::print(stderr, "note: {}\n", note);
+  if (page->wanted()) {
+    status = page->write({{*plan, report.seconds, report.peak_bytes}},
+                         first_head_scores(plan->problem, tensors));
+    if (!status.ok()) return status;
+  }
   if (*flags.json) {
     print_json(flags, operands, *plan, report);
   } else {
@@ -195,6 +204,7 @@ Command add_run(CLI::App& app) {
       ->capture_default_str();
   flags->score = add_score_flags(*run_app);
   flags->plan = add_plan_flags(*run_app);
+  flags->report = add_report_flag(*run_app);
   flags->json = add_json_flag(*run_app);
   return {run_app, [flags] { return run_files(*flags); }, flags->json};
 }

@@ -46,7 +46,7 @@ struct Contents {
   Machine machine;
   std::vector<Entry> entries;
   std::size_t subject = 0;  ///< the entry whose plan and walk are explained
-  /// The scaled, unmasked score of a query and a key in the run's first head; empty: the walk shows
+  /// The score of a query and a key that it sees, in the run's first head; empty: the walk shows
   /// example scores and says so.
   std::function<double(std::int64_t query, std::int64_t key)> score;
   std::optional<Sweep> sweep;
