@@ -78,6 +78,7 @@ json series_json(const std::vector<Entry>& entries) {
          {"flops", entry.plan.problem.flops()},
          {"tile", {entry.plan.forward().tile.q_rows, entry.plan.forward().tile.kv_rows}},
          {"traffic_bytes", optional_json(traffic_bytes(entry.plan))},
+         {"off_chip_bytes", optional_json(off_chip_bytes(entry.plan))},
          {"planned_memory_bytes", planned_memory_bytes(entry.plan)},
          {"measured_memory_bytes", optional_json(entry.measured_memory_bytes)},
          {"modelled_seconds", optional_json(modelled_seconds(entry.plan))},
@@ -119,6 +120,7 @@ json walk_json(const Walk& walk) {
           {"kv_len", walk.rule.kv_len},
           {"low", walk.rule.low},
           {"high", walk.rule.high},
+          {"heads", walk.heads},
           {"q_rows", walk.tile.q_rows},
           {"kv_rows", walk.tile.kv_rows},
           {"same_lengths", walk.same_lengths},
@@ -164,6 +166,11 @@ double planned_memory_bytes(const Plan& plan) {
 std::optional<double> traffic_bytes(const Plan& plan) {
   if (plan.traffic.tensors.empty()) return std::nullopt;
   return static_cast<double>(plan.traffic.bytes());
+}
+
+std::optional<double> off_chip_bytes(const Plan& plan) {
+  if (plan.off_chip.tensors.empty()) return std::nullopt;
+  return static_cast<double>(plan.off_chip.bytes());
 }
 
 std::optional<double> modelled_seconds(const Plan& plan) {

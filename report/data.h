@@ -11,8 +11,9 @@ namespace tilewright::report {
 
 /// Bytes that operands and workspace take off chip, at the problem's bounds.
 double planned_memory_bytes(const Plan& plan);
-/// Traffic in all; nothing where the planner has no model.
+/// Traffic in all, to and from fast memory and off chip; nothing where the planner has no model.
 std::optional<double> traffic_bytes(const Plan& plan);
+std::optional<double> off_chip_bytes(const Plan& plan);
 /// Modelled seconds; nothing where the planner has no model.
 std::optional<double> modelled_seconds(const Plan& plan);
 /// The peak rate for the plan's operands.

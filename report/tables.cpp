@@ -101,7 +101,8 @@ std::string comparison_cards(const Contents& contents) {
 std::string measurements_table(const Contents& contents) {
   Table table("Every schedule at every length",
               {"schedule", "key tokens", "tile", "time, measured", "time, modelled",
-               "bytes moved, planned", "memory, measured", "memory, planned"});
+               "bytes to and from fast memory, planned", "off chip, planned", "memory, measured",
+               "memory, planned"});
   for (const Entry& entry : contents.entries) {
     const Tile& tile = entry.plan.forward().tile;
     table.add({entry.series, count_text(entry.plan.problem.kv_len()),
@@ -109,6 +110,7 @@ std::string measurements_table(const Contents& contents) {
                optional_text(entry.measured_seconds, seconds_text, kNotMeasured),
                optional_text(modelled_seconds(entry.plan), seconds_text, kNotModelled),
                optional_text(traffic_bytes(entry.plan), bytes_text, kNotModelled),
+               optional_text(off_chip_bytes(entry.plan), bytes_text, kNotModelled),
                optional_text(entry.measured_memory_bytes, bytes_text, kNotMeasured),
                bytes_text(planned_memory_bytes(entry.plan))});
   }
@@ -165,16 +167,19 @@ std::string footprint_table(const Plan& plan) {
 }
 
 std::string traffic_table(const Plan& plan) {
-  Table table("Bytes to and from fast memory, planned", {"tensor", "read", "written"});
-  for (const TensorTraffic& tensor : plan.traffic.tensors) {
-    table.add({tensor.tensor, bytes_text(static_cast<double>(tensor.bytes_read)),
-               bytes_text(static_cast<double>(tensor.bytes_written))});
-  }
-  if (!plan.traffic.tensors.empty()) {
-    table.add({"all", bytes_text(static_cast<double>(plan.traffic.bytes_read())),
-               bytes_text(static_cast<double>(plan.traffic.bytes_written()))});
-  }
-  return table.html();
+  const auto table_of = [](const std::string& caption, const Traffic& traffic) {
+    Table table(caption, {"tensor", "read", "written"});
+    const auto bytes = [](std::int64_t count) { return bytes_text(static_cast<double>(count)); };
+    for (const TensorTraffic& tensor : traffic.tensors) {
+      table.add({tensor.tensor, bytes(tensor.bytes_read), bytes(tensor.bytes_written)});
+    }
+    if (!traffic.tensors.empty()) {
+      table.add({"all", bytes(traffic.bytes_read()), bytes(traffic.bytes_written())});
+    }
+    return table.html();
+  };
+  return table_of("Bytes to and from fast memory, planned", plan.traffic) +
+         table_of("Of these off chip, planned", plan.off_chip);
 }
 
 std::string time_table(const Entry& entry) {
@@ -222,6 +227,9 @@ std::string plan_list(const Plan& plan) {
   term("schedule", fmt::format("{}, by {}", name(forward.schedule), name(plan.family)));
   term("tile", fmt::format("{} queries x {} keys", forward.tile.q_rows, forward.tile.kv_rows));
   if (forward.stages > 1) term("stages", fmt::format("{} key tiles in flight", forward.stages));
+  if (forward.packed_heads > 1) {
+    term("packed heads", fmt::format("{} share each query tile", forward.packed_heads));
+  }
   if (forward.kv_splits > 1) term("splits", fmt::format("{} of the key range", forward.kv_splits));
   term("workers", count_text(forward.workers));
   term("instructions", forward.isa);

@@ -91,10 +91,13 @@ std::optional<Walk> make_walk(
                         plan.problem.kv_len() > 0;
   if (!walkable) return std::nullopt;
 
+  TrafficShape shape = traffic_shape(plan.problem);
+  shape.packed_heads = shape.sequences = forward.packed_heads;
+  shape.kv_sequences = 1;
   Walk walk;
-  walk.tile = forward.tile;
-  const DrawnLengths drawn =
-      drawn_lengths(plan.problem.q_len(), plan.problem.kv_len(), forward.tile);
+  walk.heads = forward.packed_heads;
+  walk.tile = {tile_tokens(shape, forward.tile), forward.tile.kv_rows};
+  const DrawnLengths drawn = drawn_lengths(plan.problem.q_len(), plan.problem.kv_len(), walk.tile);
   walk.same_lengths = drawn.q_len == plan.problem.q_len() && drawn.kv_len == plan.problem.kv_len();
   walk.example_scores = !score || !walk.same_lengths;
   const auto row_score = walk.example_scores ? example_score : score;
@@ -102,19 +105,18 @@ std::optional<Walk> make_walk(
                                        spec.mask.diagonal == Diagonal::bottom_right,
                                        spec.mask.window_left, spec.mask.window_right);
 
-  TrafficShape shape = traffic_shape(plan.problem);
   shape.rule = walk.rule;
-  shape.sequences = shape.kv_sequences = 1;
-  walk.standard_bytes = standard_traffic(shape, forward.tile, {}).bytes();
-  const Index q_row_bytes = shape.qk_dim * shape.element_bytes;
+  walk.standard_bytes = standard_traffic(shape, walk.tile, {}).bytes();
+  const Index q_row_bytes = walk.heads * shape.qk_dim * shape.element_bytes;
   const Index kv_row_bytes = (shape.qk_dim + shape.v_dim) * shape.element_bytes;
-  const Index o_row_bytes = shape.v_dim * shape.o_bytes + static_cast<Index>(sizeof(float));  // LSE
+  const Index lse_bytes = sizeof(float);
+  const Index o_row_bytes = walk.heads * (shape.v_dim * shape.o_bytes + lse_bytes);
 
   std::int64_t bytes = 0;
-  for (Index begin = 0; begin < drawn.q_len; begin += forward.tile.q_rows) {
-    const Index end = std::min<Index>(begin + forward.tile.q_rows, drawn.q_len);
+  for (Index begin = 0; begin < drawn.q_len; begin += walk.tile.q_rows) {
+    const Index end = std::min<Index>(begin + walk.tile.q_rows, drawn.q_len);
     const auto q_tile = static_cast<Index>(walk.q_tiles.size());
-    const auto tiles = schedule::make_tile_walk(walk.rule, begin, end, forward.tile.kv_rows);
+    const auto tiles = schedule::make_tile_walk(walk.rule, begin, end, walk.tile.kv_rows);
     walk.q_tiles.push_back(tiles);
     RowSoftmax row;
     Step step;
@@ -124,8 +126,8 @@ std::optional<Walk> make_walk(
       walk.steps.push_back(step);
     }
     for (Index tile = tiles.first; tile < tiles.end; ++tile) {
-      const Index key = tile * forward.tile.kv_rows;
-      const Index key_end = std::min<Index>(key + forward.tile.kv_rows, drawn.kv_len);
+      const Index key = tile * walk.tile.kv_rows;
+      const Index key_end = std::min<Index>(key + walk.tile.kv_rows, drawn.kv_len);
       step.action = Action::visit;
       step.kv_tile = tile;
       step.bytes_so_far = bytes += (key_end - key) * kv_row_bytes;

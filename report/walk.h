@@ -20,17 +20,19 @@ struct Step {
   Action action = Action::load_q;
   schedule::Index q_tile = 0;
   schedule::Index kv_tile = 0;     ///< of a visit
-  std::int64_t bytes_so_far = 0;   ///< to and from fast memory, this head
+  std::int64_t bytes_so_far = 0;   ///< to and from fast memory
   std::optional<double> tile_max;  ///< of a visit: the sample row's largest score in this tile
   std::optional<double> max;       ///< of the sample row, over the tiles so far; unset: none seen
   double rescale = 1;              ///< factor on the row's sum and output before this tile is added
   double sum = 0;                  ///< of exp(score - max) over the row, so far
 };
 
-/// The q_outer walk over one head. The sample row is the last row of each query tile.
+/// The q_outer walk over one head, or over heads that share query tiles. The sample row is the last
+/// row of each query tile.
 struct Walk {
   schedule::MaskRule rule;
-  Tile tile;
+  Tile tile;                   ///< q_rows: tokens
+  schedule::Index heads = 1;   ///< query heads in each query tile
   bool same_lengths = true;    ///< drawn at the plan's own lengths, not at shorter or longer ones
   bool example_scores = true;  ///< made up, not the run's
   std::vector<schedule::TileWalk> q_tiles;

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""tools/check_docs.py: keeps the documents true: links resolve, named files exist, README's commands run.
+"""tools/check_docs.py: keeps the documents true: links resolve, named files exist, commands run.
 
   tools/check_docs.py links            every link and every `path/` in the documents leads to something
   tools/check_docs.py cpp OUT          writes README's C++ example to the file OUT, to be compiled
-  tools/check_docs.py run BIN_DIR      runs README's shell commands with BIN_DIR first on PATH
+  tools/check_docs.py run BIN_DIR [DOCUMENT]
+      runs the shell commands of a document (README.md) with BIN_DIR first on PATH: blocks marked 'run' must
+      succeed, those marked 'refused' must be refused, and blocks marked 'file: NAME' are files beside them
   tools/check_docs.py self-test        shows that planted faults are found
 """
 import pathlib
@@ -34,23 +36,29 @@ def dead_links(text, folder):
     return dead
 
 
-def fenced(marker, language):
-    text = (ROOT / "README.md").read_text()
+def fenced(marker, language, document="README.md"):
+    text = (ROOT / document).read_text()
     blocks = re.findall(r"<!-- " + marker + r"[^>]*-->\n```" + language + r"\n(.*?)```", text, re.S)
     if not blocks:
-        sys.exit(f"README.md has no {language} block marked '{marker}'")
+        sys.exit(f"{document} has no {language} block marked '{marker}'")
     return blocks
 
 
-def run_commands(bin_dir):
+def run_commands(bin_dir, document="README.md"):
     environment = dict(os.environ, PATH=f"{pathlib.Path(bin_dir).resolve()}:{os.environ['PATH']}")
+    text = (ROOT / document).read_text()
+    blocks = [("run", block) for block in fenced("run", "sh", document)]
+    if "<!-- refused" in text:
+        blocks += [("refused", block) for block in fenced("refused", "sh", document)]
     with tempfile.TemporaryDirectory() as scratch:
-        for block in fenced("run", "sh"):
+        for name, content in re.findall(r"<!-- file: (\S+) -->\n```\w*\n(.*?)```", text, re.S):
+            (pathlib.Path(scratch) / name).write_text(content)
+        for marker, block in blocks:
             for line in block.splitlines():
                 print("$", line, flush=True)
                 done = subprocess.run(["bash", "-euo", "pipefail", "-c", line], cwd=scratch, env=environment)
-                if done.returncode != 0:
-                    sys.exit(f"README.md: '{line}' exited with {done.returncode}")
+                if done.returncode != (2 if marker == "refused" else 0):
+                    sys.exit(f"{document}: '{line}', which should be {marker}, exited with {done.returncode}")
 
 
 def main():
@@ -67,7 +75,7 @@ def main():
         pathlib.Path(sys.argv[2]).write_text(fenced("compile", "cpp")[0])
         return
     if command == ["run"]:
-        run_commands(sys.argv[2])
+        run_commands(*sys.argv[2:4])
         return
     if command == ["self-test"]:
         planted = ["see [x](no/such/file.h)", "in `src/no_such_folder/`"]

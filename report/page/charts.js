@@ -143,10 +143,12 @@ function drawMemory(figure) {
 
 function drawRoofline(figure) {
   const {peak_flops_per_second: peak, roofs, dtype} = data.machine;
+  const offChip = data.series.every((series) => series.points.every((point) => point.off_chip_bytes > 0));
+  const bytes = (point) => (offChip ? point.off_chip_bytes : point.traffic_bytes);
   const lines = seriesLines("measured_seconds", "modelled_seconds");
   for (const line of lines) {
-    line.points = line.source.filter((point) => point.traffic_bytes > 0 && point.flops > 0).map((point) => {
-      const intensity = point.flops / point.traffic_bytes, speed = point.flops / point[line.key];
+    line.points = line.source.filter((point) => bytes(point) > 0 && point.flops > 0).map((point) => {
+      const intensity = point.flops / bytes(point), speed = point.flops / point[line.key];
       return {x: intensity, y: speed, text: `${flopsText(speed)} at ${countText(point.tokens)} tokens, ${plain(intensity)} FLOP a byte` +
         (peak ? `, ${plain(100 * speed / peak.value)}% of peak` : "")};
     });
@@ -178,8 +180,9 @@ function drawRoofline(figure) {
   const missing = [peak ? null : "its arithmetic peak", roofs.length ? null : "its memory's bandwidth"].filter(Boolean);
   chart(figure, {title: "Roofline", lines: lines.filter((line) => line.points.length), behind, height: 340,
     caption: (missing.length ? `Not known of this machine, so not drawn: ${missing.join(" and ")}. ` : "") +
-      "Bytes are the planned ones between fast memory and what lies behind it. A mark may lie above the slope of memory where a cache serves part of them.",
-    x: {label: "FLOP for each byte moved", text: plain, ticks: (low, high) => decimalTicks(low, high, 7), include: ridges.map((ridge) => ridge * 2)},
+      (offChip ? "Bytes are those that the plan moves to and from memory off chip, once the shared cache has served what it holds." :
+        "Bytes are the planned ones between fast memory and what lies behind it. A mark may lie above the slope of memory where a cache serves part of them."),
+    x: {label: offChip ? "FLOP for each byte off chip" : "FLOP for each byte moved", text: plain, ticks: (low, high) => decimalTicks(low, high, 7), include: ridges.map((ridge) => ridge * 2)},
     y: {ticks: sixDecimalTicks, text: flopsText, include: peak ? [peak.value * 1.3] : []}});
 }
 

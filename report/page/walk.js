@@ -78,7 +78,7 @@ function firstStep(steps, walk) {
 
 function walkCaption(walk) {
   const [rows, keys] = [walk.q_rows, walk.kv_rows];
-  const parts = [`One head. Tiles of ${countText(rows)} queries by ${countText(keys)} keys, drawn for ` +
+  const parts = [`${walk.heads === 1 ? "One head." : `${walk.heads} query heads of one kv head, which share each query tile.`} Tiles of ${countText(rows)} queries by ${countText(keys)} keys, drawn for ` +
     `${countText(walk.q_len)} queries and ${countText(walk.kv_len)} keys.`];
   if (!walk.same_lengths) parts.push("The plan's own lengths would be too many or too few tiles to draw; its tile is as drawn.");
   if (walk.example_scores) parts.push("The scores of the sample row are made up; its arithmetic is real.");

@@ -18,12 +18,14 @@
 namespace tilewright::report {
 namespace {
 
-AttentionProblem make_problem(std::int64_t q_len, std::int64_t kv_len, const Mask& mask = {}) {
+AttentionProblem make_problem(std::int64_t q_len, std::int64_t kv_len, const Mask& mask = {},
+                              std::int64_t heads = 1) {
   AttentionSpec spec;
   spec.q_lengths.max_tokens = q_len;
   spec.kv_lengths.max_tokens = kv_len;
   spec.qk_dim = 24;
   spec.v_dim = 40;
+  spec.heads = heads;
   spec.mask = mask;
   return AttentionProblem::create(spec).value();
 }
@@ -40,7 +42,9 @@ Plan make_plan(const AttentionProblem& problem, Tile tile, Schedule schedule = S
 std::int64_t closed_form(const Walk& walk, const Plan& plan) {
   TrafficShape shape = traffic_shape(plan.problem);
   shape.rule = walk.rule;
-  return q_outer_traffic(shape, walk.tile, 1, {}).bytes();
+  shape.sequences = shape.packed_heads = walk.heads;
+  shape.kv_sequences = 1;
+  return q_outer_traffic(shape, plan.forward().tile, 1, {}).bytes();
 }
 
 TEST(ReportWalk, BytesEqualTheClosedForm) {
@@ -53,8 +57,10 @@ TEST(ReportWalk, BytesEqualTheClosedForm) {
     mask.causal = between(0, 1) == 1;
     mask.diagonal = between(0, 1) == 1 ? Diagonal::top_left : Diagonal::bottom_right;
     mask.window_left = between(0, 2) == 0 ? between(0, 200) : -1;
-    const AttentionProblem problem = make_problem(between(1, 500), between(1, 500), mask);
-    const Plan plan = make_plan(problem, {between(1, 90), between(1, 90)});
+    const std::int64_t heads = between(1, 3);
+    const AttentionProblem problem = make_problem(between(1, 500), between(1, 500), mask, heads);
+    Plan plan = make_plan(problem, {heads * between(1, 90), between(1, 90)});
+    std::get<ForwardPlan>(plan.kernel).packed_heads = heads;
     const auto walk = make_walk(plan, {});
     ASSERT_TRUE(walk) << round;
     EXPECT_EQ(walk->steps.back().bytes_so_far, closed_form(*walk, plan)) << "round " << round;
@@ -215,6 +221,7 @@ TEST(ReportPage, SaysWhatIsNotMeasuredOrModelled) {
   contents.entries[0].measured_seconds = 0.0123;
   contents.entries[0].plan.time.total_seconds = 0.0456;
   contents.entries[0].plan.traffic.tensors = {{"q", 3 << 20, 0}};
+  contents.entries[0].plan.off_chip.tensors = {{"q", 1 << 20, 0}};
   contents.entries[0].measured_memory_bytes = 1 << 20;
   html = page(contents);
   EXPECT_EQ(html.find("not measured"), std::string::npos);

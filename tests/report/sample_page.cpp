@@ -54,6 +54,8 @@ Entry entry_of(std::int64_t tokens, bool causal, Schedule schedule, bool measure
   const TrafficShape shape = traffic_shape(plan.problem);
   const Tile tile = plan.forward().tile;
   plan.traffic = standard ? standard_traffic(shape, tile, {}) : q_outer_traffic(shape, tile, 1, {});
+  plan.off_chip = compulsory_traffic(shape);
+  if (standard) plan.off_chip.tensors.push_back({"s", tokens * tokens * 16, tokens * tokens * 16});
   plan.workspace_bytes = standard ? 8 * tokens * tokens * 4 : 0;
   const double flops = plan.problem.flops();
   plan.time = {flops / 6e11, flops / 2e12, static_cast<double>(plan.traffic.bytes()) / 4e10,
@@ -99,7 +101,7 @@ Contents bare() {
   contents.machine.name = "<b>unknown</b>";
   contents.machine.unit_kind = "core";
   Entry entry = entry_of(1, false, Schedule::q_outer, false);
-  entry.plan.traffic = {};
+  entry.plan.traffic = entry.plan.off_chip = {};
   entry.plan.time = {};
   entry.plan.footprint.clear();
   entry.plan.reason = "</script>";
