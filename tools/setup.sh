@@ -3,16 +3,19 @@
 #
 #   tools/setup.sh build   compiler, CMake and libraries
 #   tools/setup.sh test    also what the tests need
-#   tools/setup.sh check   also linters, clang, the OpenMP that ThreadSanitizer understands, and Chromium
+#   tools/setup.sh check   also linters, clang with the OpenMP that ThreadSanitizer understands, Chromium, and,
+#                          in .venv, the compiler of CUDA kernels
 set -euo pipefail
 
 build_packages=(g++ cmake ninja-build pkg-config libfmt-dev libhwy-dev libcli11-dev nlohmann-json3-dev
                 libtomlplusplus-dev libhwloc-dev)
 test_packages=(libgtest-dev libgmock-dev python3 git)
-check_packages=(clang clang-format clang-tidy libomp-dev ccache chromium)
+check_packages=(clang clang-format clang-tidy libomp-dev ccache chromium python3-venv)
 
+cd "$(dirname "$0")/.."
+level=${1:-build}
 packages=("${build_packages[@]}")
-case "${1:-build}" in
+case "$level" in
   build) ;;
   test) packages+=("${test_packages[@]}") ;;
   check) packages+=("${test_packages[@]}" "${check_packages[@]}") ;;
@@ -23,7 +26,17 @@ missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
 done
-[ ${#missing[@]} -eq 0 ] && exit 0
+compiler_of_kernels() {  # NVRTC is a library from PyPI: no toolkit, no GPU
+  [ "$level" = check ] || return 0
+  [ -n "$(find .venv -name 'libnvrtc.so.13' 2>/dev/null)" ] && return 0
+  echo 'installing nvidia-cuda-nvrtc into .venv'
+  python3 -m venv .venv && .venv/bin/pip install --quiet --disable-pip-version-check 'nvidia-cuda-nvrtc>=13.3'
+}
+
+if [ ${#missing[@]} -eq 0 ]; then
+  compiler_of_kernels
+  exit
+fi
 
 run=()
 if [ "$(id -u)" -ne 0 ]; then
@@ -43,3 +56,4 @@ if ! { "${run[@]}" apt-get update && DEBIAN_FRONTEND=noninteractive "${run[@]}" 
   exit 1
 fi
 rm -f "$log"
+compiler_of_kernels

@@ -51,7 +51,7 @@ case "${1:-release}" in
       UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build-asan --output-on-failure -j "$jobs" -LE slow
     ;;
   tsan)
-    build tsan
+    build tsan --target threaded_tests
     say 'threaded tests under TSan'
     # Archer teaches ThreadSanitizer what OpenMP's barriers order.
     archer=$(find /usr/lib/llvm-* -name libarcher.so 2>/dev/null | sort | tail -n 1)
