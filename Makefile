@@ -43,3 +43,14 @@ install: build
 
 clean:
 	@rm -rf build build-* build.log
+
+# On a machine with a Hopper GPU: build and run the GPU tests, and write tests/gpu-record.json.
+gpu-test: setup-test
+	@cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@cmake --build $(BUILD) -j $(JOBS)
+	@python3 tools/gpu_record.py run --build $(BUILD)
+
+# Anywhere: whether tests/gpu-record.json is of the code that is here.
+gpu-record-check:
+	@python3 tools/gpu_record.py check
+.PHONY: gpu-test gpu-record-check

@@ -23,6 +23,12 @@ if(TILEWRIGHT_SANITIZE)
 endif()
 if(TILEWRIGHT_STATIC_RUNTIME)
   add_link_options(-static-libstdc++ -static-libgcc)
+  # GCC's OpenMP too; find_package(OpenMP) then takes the archive.
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libgomp.a
+    OUTPUT_VARIABLE gomp_archive OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(IS_ABSOLUTE "${gomp_archive}")
+    set(OpenMP_gomp_LIBRARY ${gomp_archive} CACHE FILEPATH "GCC's OpenMP library" FORCE)
+  endif()
 endif()
 
 # Warnings for our own code alone.

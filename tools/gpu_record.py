@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""tools/gpu_record.py: runs the GPU tests and records what was run on which device, or says whether a record is current.
+
+CI has no GPU, so what a GPU showed is kept as a file: the device, its driver, the compiler of the kernels, the tests
+and a digest of the kernels and of the host code that drives them. When that code changes, the record is stale.
+
+  tools/gpu_record.py run --build build [--out tests/gpu-record.json]
+  tools/gpu_record.py check [--record tests/gpu-record.json]
+"""
+import argparse
+import datetime
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RECORD = ROOT / "tests" / "gpu-record.json"
+PROGRAMS = ["test_cuda_gpu", "test_conformance_cuda"]
+COVERED = [
+    "kernels/**/*",
+    "src/backend/cuda/*",
+    "src/plan/copy_engine.*",
+    "src/plan/hopper_*",
+    "src/schedule/hopper_forward.h",
+    "src/schedule/mask_rule.h",
+    "src/schedule/sequence.h",
+    "src/schedule/tile_walk.h",
+    "tests/conformance/*.cpp",
+    "tests/conformance/*.h",
+    "tests/cuda/gpu_*.cpp",
+]
+
+
+def covered_files():
+    files = {path for pattern in COVERED for path in ROOT.glob(pattern) if path.is_file()}
+    return sorted(files, key=lambda path: path.relative_to(ROOT).as_posix())
+
+
+def digests():
+    """A digest for each covered file, so that a stale record can say what changed."""
+    return {
+        path.relative_to(ROOT).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in covered_files()
+    }
+
+
+def total(files):
+    lines = "".join(f"{name} {digest}\n" for name, digest in files.items())
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def nvidia_smi(field):
+    try:
+        command = ["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader", "--id=0"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def run_program(path, arguments):
+    """The program's results by test, and whether it exited as a pass."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder) / "report.json"
+        environment = dict(os.environ, TILEWRIGHT_REQUIRE_GPU="1")
+        command = [str(path), f"--gtest_output=json:{report}", *arguments]
+        exit_code = subprocess.run(command, env=environment, check=False).returncode
+        if not report.is_file():
+            return {}, exit_code
+        suites = json.loads(report.read_text())["testsuites"]
+    results = {}
+    for suite in suites:
+        for test in suite["testsuite"]:
+            state = "failed" if "failures" in test else "passed" if test["result"] == "COMPLETED" else "skipped"
+            known = {"name", "status", "result", "time", "timestamp", "classname", "failures", "file", "line"}
+            measured = {key: value for key, value in test.items() if key not in known}
+            results[f"{suite['name']}.{test['name']}"] = {"state": state, "seconds": test["time"], **measured}
+    return results, exit_code
+
+
+def run(build, out, arguments):
+    files = digests()
+    tests = {}
+    passed = True
+    for program in PROGRAMS:
+        results, exit_code = run_program(build / "bin" / program, arguments)
+        passed = passed and exit_code == 0 and bool(results)
+        tests[program] = results
+    if not any(tests.values()):
+        print("no test ran; the record is left as it is")
+        return 1
+    states = [test["state"] for results in tests.values() for test in results.values()]
+    described = tests["test_cuda_gpu"].get("Gpu.IsDescribedByItsDriver", {})
+    packed = tests["test_cuda_gpu"].get("Gpu.EveryPackedKernelLoadsAndUsesWhatWasPlanned", {})
+    record = {
+        "device": described.get("device", nvidia_smi("name")),
+        "driver": nvidia_smi("driver_version"),
+        "driver_cuda_version": described.get("driver_cuda_version", "unknown"),
+        "kernel_compiler": "NVRTC " + packed.get("pack_compiler", "unknown"),
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "passed": states.count("passed"),
+        "failed": states.count("failed"),
+        "skipped": states.count("skipped"),
+        "digest": total(files),
+        "files": files,
+        "tests": tests,
+    }
+    out.write_text(json.dumps(record, indent=1) + "\n")
+    print(f"{out}: {record['device']}, {record['passed']} passed, {record['failed']} failed, {record['skipped']} skipped")
+    return 0 if passed else 1
+
+
+def check(path):
+    if not path.is_file():
+        print(f"{path}: no record; run `make gpu-test` on a machine with a Hopper GPU")
+        return 1
+    record = json.loads(path.read_text())
+    now = digests()
+    then = record["files"]
+    changed = [name for name in sorted(now.keys() | then.keys()) if now.get(name) != then.get(name)]
+    summary = f"{record['device']}, driver {record['driver']}, {record['kernel_compiler']}, {record['date']}: "
+    summary += f"{record['passed']} passed, {record['failed']} failed, {record['skipped']} skipped"
+    print(summary)
+    if record["failed"]:
+        print("the record has failures")
+    for name in changed:
+        print(f"changed since: {name}")
+    print("the record is stale" if changed else "the record is current")
+    return 1 if changed or record["failed"] else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    actions = parser.add_subparsers(dest="action", required=True)
+    run_parser = actions.add_parser("run")
+    run_parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    run_parser.add_argument("--out", type=pathlib.Path, default=RECORD)
+    run_parser.add_argument("arguments", nargs="*", help="for the test programs, such as --gtest_filter=Case16*")
+    check_parser = actions.add_parser("check")
+    check_parser.add_argument("--record", type=pathlib.Path, default=RECORD)
+    asked = parser.parse_args()
+    return run(asked.build, asked.out, asked.arguments) if asked.action == "run" else check(asked.record)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
