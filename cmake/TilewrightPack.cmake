@@ -5,6 +5,7 @@
 set(TILEWRIGHT_KERNEL_PACK AUTO CACHE STRING "Build the pack of CUDA kernels: ON, OFF, or AUTO where NVRTC is found")
 set_property(CACHE TILEWRIGHT_KERNEL_PACK PROPERTY STRINGS AUTO ON OFF)
 set(TILEWRIGHT_NVRTC "" CACHE PATH "Folder of libnvrtc.so.13; empty: look for pip's")
+# Left for the tests: TILEWRIGHT_NVRTC_FOLDER, the folder that was found.
 
 add_executable(pack_kernels ${PROJECT_SOURCE_DIR}/tools/pack_kernels.cpp)
 target_include_directories(pack_kernels PRIVATE ${PROJECT_SOURCE_DIR}/src)
@@ -14,23 +15,23 @@ target_link_libraries(pack_kernels PRIVATE tilewright tilewright_warnings)
 file(GLOB builtins ${TILEWRIGHT_NVRTC}/libnvrtc-builtins.so.13.*
   ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu13/lib/libnvrtc-builtins.so.13.*
   $ENV{VIRTUAL_ENV}/lib/python3*/site-packages/nvidia/cu13/lib/libnvrtc-builtins.so.13.*)
-set(nvrtc_folder "")
+set(TILEWRIGHT_NVRTC_FOLDER "")
 foreach(file IN LISTS builtins)
   string(REGEX MATCH "13\\.[0-9]+" version ${file})
-  if(version VERSION_GREATER_EQUAL 13.3 AND (NOT nvrtc_folder OR version VERSION_GREATER nvrtc_version))
-    get_filename_component(nvrtc_folder ${file} DIRECTORY)
+  if(version VERSION_GREATER_EQUAL 13.3 AND (NOT TILEWRIGHT_NVRTC_FOLDER OR version VERSION_GREATER nvrtc_version))
+    get_filename_component(TILEWRIGHT_NVRTC_FOLDER ${file} DIRECTORY)
     set(nvrtc_version ${version})
   endif()
 endforeach()
 
-if(TILEWRIGHT_KERNEL_PACK STREQUAL "OFF")
+if(TILEWRIGHT_KERNEL_PACK STREQUAL "OFF" OR (TILEWRIGHT_KERNEL_PACK STREQUAL "AUTO" AND TILEWRIGHT_SANITIZE))
   message(STATUS "Kernel pack: off")
-elseif(nvrtc_folder)
-  message(STATUS "Kernel pack: NVRTC ${nvrtc_version} in ${nvrtc_folder}")
+elseif(TILEWRIGHT_NVRTC_FOLDER)
+  message(STATUS "Kernel pack: NVRTC ${nvrtc_version} in ${TILEWRIGHT_NVRTC_FOLDER}")
   set(pack ${PROJECT_BINARY_DIR}/tilewright-sm_90a.pack)
   # The tool keeps a pack that is still of the same sources, compiler and list of kernels.
   add_custom_command(OUTPUT ${pack}
-    COMMAND ${CMAKE_COMMAND} -E env TILEWRIGHT_NVRTC=${nvrtc_folder} $<TARGET_FILE:pack_kernels> ${pack}
+    COMMAND ${CMAKE_COMMAND} -E env TILEWRIGHT_NVRTC=${TILEWRIGHT_NVRTC_FOLDER} $<TARGET_FILE:pack_kernels> ${pack}
     DEPENDS pack_kernels COMMENT "Compiling the kernel pack" VERBATIM USES_TERMINAL)
   add_custom_target(kernel_pack ALL DEPENDS ${pack})
   install(FILES ${pack} DESTINATION share/tilewright)
