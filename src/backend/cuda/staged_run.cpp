@@ -10,8 +10,9 @@
 namespace tilewright::cuda {
 namespace {
 
-// Device copies lie as their originals do within this many bytes: no better aligned, no worse.
-constexpr std::uintptr_t kPlacement = 256;
+// Every operand's first element lies at a multiple of this on the device, whatever the problem
+// promises.
+constexpr std::int64_t kPlacement = 256;
 
 /// The bytes that an operand reaches, relative to its address: strides may be negative.
 struct Reach {
@@ -42,8 +43,8 @@ class Staging {
     const char* source = static_cast<const char*>(host) + reach.begin;
     Result<void*> memory = session_.allocate(bytes + kPlacement);
     if (!memory.ok()) return memory.status();
-    char* target =
-        static_cast<char*>(*memory) + reinterpret_cast<std::uintptr_t>(source) % kPlacement;
+    const std::int64_t before = (reach.begin % kPlacement + kPlacement) % kPlacement;
+    char* target = static_cast<char*>(*memory) + before;
     Status status = session_.copy_to_device(target, source, bytes);
     if (!status.ok()) return status;
     return target - reach.begin;
