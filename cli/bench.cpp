@@ -86,6 +86,8 @@ Result<Contender> make_contender(const AttentionSpec& spec, PlanFlags flags,
   }
   const Result<Plan> plan = make_plan(spec, flags);
   if (!plan.ok()) return plan.status();
+  const Status runnable = check_runnable(*plan);
+  if (!runnable.ok()) return runnable;
   return Contender{*plan, {}};
 }
 

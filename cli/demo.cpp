@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -32,6 +33,14 @@ struct DemoFlags {
   std::int64_t budget_seconds = 90, threads = 0;
   std::shared_ptr<bool> json;
 };
+
+// Set by Ctrl-C and the like, so that the temporary directory goes before the process does. The
+// child that is running gets the signal too, and has no handler.
+volatile std::sig_atomic_t interrupted = 0;
+
+void note_interrupt(int) {
+  interrupted = 1;
+}
 
 // A directory that goes with its files, unless the caller named it.
 class WorkDirectory {
@@ -91,6 +100,7 @@ class Demo {
       if (status.ok()) status = run_standard(tokens);
       if (status.ok()) status = run_row(tokens, Method::tiled);
       if (!status.ok()) return status;
+      if (interrupted != 0) return interrupted_status();
     }
     report_.seconds = elapsed();
     return report_;
@@ -169,6 +179,7 @@ class Demo {
     const Result<ChildResult> child = run_self(words);
     if (!child.ok()) return child.status();
     const json out = json::parse(child->output, nullptr, false);
+    if (interrupted != 0) return interrupted_status();
     if (child->exit_code != 0 || out.is_discarded()) {
       return {StatusCode::internal, fmt::format("{} attention of {} tokens ended with exit code {}",
                                                 name(method), tokens, child->exit_code)};
@@ -219,6 +230,8 @@ class Demo {
     return {};
   }
 
+  static Status interrupted_status() { return {StatusCode::internal, "interrupted"}; }
+
   void show(const std::string& what) const { status_line_.show(what); }
 
   const DemoFlags& flags_;
@@ -230,6 +243,8 @@ class Demo {
 };
 
 Status run_demo(const DemoFlags& flags) {
+  std::signal(SIGINT, note_interrupt);
+  std::signal(SIGTERM, note_interrupt);
   const Result<std::unique_ptr<WorkDirectory>> directory = WorkDirectory::create(flags.directory);
   if (!directory.ok()) return directory.status();
   const Result<DemoReport> report =

@@ -1,6 +1,8 @@
 // cli/flags.cpp: flags that several subcommands share.
 #include "flags.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
 #include "check.h"
@@ -81,14 +83,21 @@ PlanOptions PlanFlags::options() const {
 }
 
 Result<Machine> PlanFlags::machine() const {
-  return this_cpu();
+  if (device == "auto" || device == "cpu") return this_cpu();
+  Result<Machine> machine = machine_profile(device);
+  if (machine.ok()) return machine;
+  return Status{machine.status().code(), "--device: " + machine.status().message()};
 }
 
-std::shared_ptr<PlanFlags> add_plan_flags(CLI::App& app) {
+std::shared_ptr<PlanFlags> add_plan_flags(CLI::App& app, Devices devices) {
   auto flags = std::make_shared<PlanFlags>();
-  app.add_option("--device", flags->device, "Where to run")
-      ->check(one_of({"auto", "cpu"}))
-      ->capture_default_str();
+  CLI::Option* device = app.add_option("--device", flags->device)->capture_default_str();
+  if (devices == Devices::here) {
+    device->description("Where to run")->check(one_of({"auto", "cpu"}));
+  } else {
+    device->description("auto, cpu, or a device that need not be here: its profile's id")
+        ->type_name("ID");
+  }
   app.add_option("--threads", flags->threads, "CPU threads (default: all this process may use)")
       ->check(integer(1, 4096));
   app.add_option("--tile", flags->tile,
@@ -108,6 +117,15 @@ Result<Plan> make_plan(const AttentionSpec& spec, const PlanFlags& flags) {
   const Result<Machine> machine = flags.machine();
   if (!machine.ok()) return machine.status();
   return plan(*problem, *machine, flags.options());
+}
+
+Status check_runnable(const Plan& plan) {
+  if (plan.family != KernelFamily::modelled) return {};
+  return {StatusCode::unsupported,
+          fmt::format(
+              "the schedule is {}, which no backend here runs; accepted: {}, {} (`tilewright "
+              "plan` prints any)",
+              name(plan.forward().schedule), name(Schedule::q_outer), name(Schedule::standard))};
 }
 
 }  // namespace tilewright::cli

@@ -42,10 +42,14 @@ struct PlanFlags {
   PlanOptions options() const;
   Result<Machine> machine() const;
 };
-/// With profiles, --device also takes the machines that `plan` can reason about without having one.
-std::shared_ptr<PlanFlags> add_plan_flags(CLI::App& app);
+/// Which devices --device takes: those that can run, or also profiles of others, to plan for.
+enum class Devices : std::uint8_t { here, profiles };
+std::shared_ptr<PlanFlags> add_plan_flags(CLI::App& app, Devices devices = Devices::here);
 
-/// Problem and plan for a spec on a machine.
+/// Problem and plan for a spec on the device.
 Result<Plan> make_plan(const AttentionSpec& spec, const PlanFlags& flags);
+
+/// ok when a backend here runs the plan; else a refusal that names the schedule.
+Status check_runnable(const Plan& plan);
 
 }  // namespace tilewright::cli

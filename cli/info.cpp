@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "backend/cpu/cpu_backend.h"
 #include "command.h"
 #include "text.h"
 #include "tilewright/machine.h"
@@ -60,7 +61,7 @@ std::string flops_text(const Figure& figure) {
 
 void print_machine(const Machine& machine) {
   const auto line = [](std::string_view label, std::string_view value) {
-    if (!value.empty()) fmt::print("{:<16}{}\n", label, value);
+    if (!value.empty()) fmt::print("{:<32}{}\n", label, value);
   };
   line("machine", machine.name);
   line("architecture", machine.arch);
@@ -68,7 +69,7 @@ void print_machine(const Machine& machine) {
   line("clock",
        figure_text(machine.clock_hz, fmt::format("{:.2f} GHz", machine.clock_hz.value / 1e9)));
   for (const Store& store : machine.stores) {
-    line(fmt::format("{} a {}", store.name, store.unit),
+    line(fmt::format("{} of each {}", store.name, store.unit),
          figure_text(store.capacity_bytes, bytes_text(store.capacity_bytes.value)));
   }
   line("shared cache", figure_text(machine.cache_bytes, bytes_text(machine.cache_bytes.value)));
@@ -91,11 +92,14 @@ Command add_info(CLI::App& app) {
           [json_flag]() -> Status {
             const Machine machine = this_cpu();
             if (*json_flag) {
-              const json out = {{"version", version()}, {"machine", machine_json(machine)}};
+              const json out = {{"version", version()},
+                                {"cpu_kernels", cpu::instruction_sets()},
+                                {"machine", machine_json(machine)}};
               fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
             } else {
-              fmt::print("{:<16}{}\n", "tilewright", version());
+              fmt::print("{:<32}{}\n", "tilewright", version());
               print_machine(machine);
+              fmt::print("{:<32}{}\n", "CPU kernels", fmt::join(cpu::instruction_sets(), " "));
             }
             return {};
           },

@@ -14,10 +14,11 @@ Command add_plan(CLI::App& app) {
   plan_app->footer(R"(Examples:
   tilewright plan --q-len 131072 --heads 1 --dim 64
   tilewright plan --heads 32 --kv-heads 8 --dtype bf16 --causal bottom-right --json
+  tilewright plan --device h200 --dtype bf16 --heads 16
   tilewright plan --tile 4096x4096        what does not fit is refused, with what does)");
   const auto shape = add_shape_flags(*plan_app);
   const auto score = add_score_flags(*plan_app);
-  const auto flags = add_plan_flags(*plan_app);
+  const auto flags = add_plan_flags(*plan_app, Devices::profiles);
   const auto json = add_json_flag(*plan_app);
   return {plan_app,
           [=]() -> Status {

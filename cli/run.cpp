@@ -88,7 +88,7 @@ void print_text(const RunFlags& flags, const Operands& operands, const Plan& pla
              bytes_text(static_cast<double>(report.output_bytes)),
              bytes_text(static_cast<double>(std::max<std::int64_t>(
                  0, report.peak_bytes - operands.input_bytes - report.output_bytes))));
-  fmt::print("{:<8}{}\n", "plan", to_text(plan));
+  fmt::print("\n{}\n", to_text(plan));
 }
 
 Status run_files(const RunFlags& flags) {
@@ -100,6 +100,8 @@ Status run_files(const RunFlags& flags) {
   if (!flags.out_dtype.empty()) operands.spec.o_dtype = parse_dtype(flags.out_dtype);
   const Result<Plan> plan = make_plan(operands.spec, *flags.plan);
   if (!plan.ok()) return plan.status();
+  const Status runnable = check_runnable(*plan);
+  if (!runnable.ok()) return runnable;
 
   const DType o_dtype = plan->problem.o_dtype();
   const auto lse_rows = static_cast<std::size_t>(plan->problem.lse_rows());

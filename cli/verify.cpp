@@ -51,9 +51,10 @@ Status verify_one(std::uint64_t seed, const Machine& machine, const PlanOptions&
     return Status{};
   };
   const Result<Plan> chosen = plan(data->problem(), machine, options);
-  if (!chosen.ok()) {
-    if (chosen.status().code() != StatusCode::unsupported) return chosen.status();
-    if (tally.refused++ == 0) tally.first_refusal = chosen.status().message();
+  const Status refusal = chosen.ok() ? check_runnable(*chosen) : chosen.status();
+  if (!refusal.ok()) {
+    if (refusal.code() != StatusCode::unsupported) return refusal;
+    if (tally.refused++ == 0) tally.first_refusal = refusal.message();
     return {};
   }
   data->prepare_run();
