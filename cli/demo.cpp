@@ -139,6 +139,7 @@ class Demo {
     show(fmt::format("writing q, k and v of {} tokens", grouped(tokens)));
     std::uint64_t seed = static_cast<std::uint64_t>(tokens);
     for (const char* name : {"q.npy", "k.npy", "v.npy"}) {
+      if (interrupted != 0) return interrupted_status();
       Status status =
           write_normal_npy(directory_.file(name), DType::f32, {tokens, kDemoDim}, seed++);
       if (!status.ok()) return status;
@@ -164,6 +165,7 @@ class Demo {
   }
 
   Status run_row(std::int64_t tokens, Method method) {
+    if (interrupted != 0) return interrupted_status();
     show(fmt::format("{} tokens, {} attention", grouped(tokens), name(method)));
     std::vector<std::string> words = {"run",      "--json",
                                       "--q",      directory_.file("q.npy"),

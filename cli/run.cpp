@@ -91,6 +91,44 @@ void print_text(const RunFlags& flags, const Operands& operands, const Plan& pla
   fmt::print("\n{}\n", to_text(plan));
 }
 
+// O and LSE in memory, with defined values where nothing will be written: rows past a sequence's
+// length see no key, so O = 0 and LSE = -inf.
+struct ResultBuffers {
+  std::shared_ptr<std::byte> o, lse;
+  std::int64_t bytes = 0;
+
+  static Result<ResultBuffers> create(std::int64_t o_bytes, std::int64_t lse_rows) {
+    const std::int64_t lse_bytes = lse_rows * static_cast<std::int64_t>(sizeof(float));
+    const auto o = files::zeroed_buffer(static_cast<std::size_t>(o_bytes));
+    if (!o.ok()) return o.status();
+    const auto lse = files::zeroed_buffer(static_cast<std::size_t>(lse_bytes));
+    if (!lse.ok()) return lse.status();
+    const ResultBuffers buffers{*o, *lse, o_bytes + lse_bytes};
+    std::fill_n(buffers.lse_data(), lse_rows, -std::numeric_limits<float>::infinity());
+    return buffers;
+  }
+  float* lse_data() const { return reinterpret_cast<float*>(lse.get()); }
+};
+
+// The median time of so many runs.
+Result<double> timed_run(const Plan& plan, const AttentionTensors& tensors, std::int64_t repeat) {
+  Progress progress("attention");
+  RunOptions options;
+  std::int64_t done = 0;
+  options.progress = [&](double fraction) {
+    progress.update((static_cast<double>(done) + fraction) / static_cast<double>(repeat));
+  };
+  std::vector<double> seconds;
+  for (; done < repeat; ++done) {
+    const auto start = std::chrono::steady_clock::now();
+    Status status = run(plan, tensors, options);
+    if (!status.ok()) return status;
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    seconds.push_back(elapsed.count());
+  }
+  return median(seconds);
+}
+
 Status run_files(const RunFlags& flags) {
   const Layout layout = flags.layout == "bhsd" ? Layout::bhsd : Layout::bshd;
   Result<std::unique_ptr<Operands>> read = read_operands(flags.paths, layout, flags.packed);
@@ -100,49 +138,31 @@ Status run_files(const RunFlags& flags) {
   if (!flags.out_dtype.empty()) operands.spec.o_dtype = parse_dtype(flags.out_dtype);
   const Result<Plan> plan = make_plan(operands.spec, *flags.plan);
   if (!plan.ok()) return plan.status();
-  const Status runnable = check_runnable(*plan);
-  if (!runnable.ok()) return runnable;
+  Status status = check_runnable(*plan);
+  if (!status.ok()) return status;
 
+  // Files are opened before the work, so that a path that cannot be written costs none.
   const DType o_dtype = plan->problem.o_dtype();
-  const auto lse_rows = static_cast<std::size_t>(plan->problem.lse_rows());
-  const std::int64_t o_bytes = files::count_elements(operands.o_shape).value_or(0) *
-                               static_cast<std::int64_t>(size_bytes(o_dtype));
   Result<Outputs> outputs = Outputs::create(flags.out, flags.lse, {"o", o_dtype, operands.o_shape},
                                             {"lse", DType::f32, operands.lse_shape});
   if (!outputs.ok()) return outputs.status();
   Result<ReportPage> page = ReportPage::create(*flags.report);
   if (!page.ok()) return page.status();
-  const auto o = files::zeroed_buffer(static_cast<std::size_t>(o_bytes));
-  if (!o.ok()) return o.status();
-  const auto lse = files::zeroed_buffer(lse_rows * sizeof(float));
-  if (!lse.ok()) return lse.status();
-  // Rows past a sequence's length are not written: they see no key, so O = 0 and LSE = -inf.
-  auto* lse_data = reinterpret_cast<float*>(lse->get());
-  std::fill_n(lse_data, lse_rows, -std::numeric_limits<float>::infinity());
+  const Result<ResultBuffers> buffers =
+      ResultBuffers::create(files::count_elements(operands.o_shape).value_or(0) *
+                                static_cast<std::int64_t>(size_bytes(o_dtype)),
+                            plan->problem.lse_rows());
+  if (!buffers.ok()) return buffers.status();
   AttentionTensors tensors = operands.tensors;
-  tensors.o = o->get();
-  tensors.lse = lse_data;
+  tensors.o = buffers->o.get();
+  tensors.lse = buffers->lse_data();
 
-  Report report;
-  {
-    Progress progress("attention");
-    RunOptions options;
-    options.progress = [&progress](double fraction) { progress.update(fraction); };
-    std::vector<double> seconds;
-    for (std::int64_t i = 0; i < flags.repeat; ++i) {
-      const auto start = std::chrono::steady_clock::now();
-      Status status = run(*plan, tensors, options);
-      if (!status.ok()) return status;
-      seconds.push_back(
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    }
-    report.seconds = median(seconds);
-  }
-  Status status = outputs->write(o->get(), lse_data);
+  const Result<double> seconds = timed_run(*plan, tensors, flags.repeat);
+  if (!seconds.ok()) return seconds.status();
+  status = outputs->write(tensors.o, tensors.lse);
   if (!status.ok()) return status;
-  report.flops = flops_of(plan->problem, operands);
-  report.output_bytes = o_bytes + static_cast<std::int64_t>(lse_rows * sizeof(float));
-  report.peak_bytes = peak_resident_bytes();
+  const Report report{*seconds, flops_of(plan->problem, operands), buffers->bytes,
+                      peak_resident_bytes()};
   for (const std::string& note : operands.notes) fmt::print(stderr, "note: {}\n", note);
   if (page->wanted()) {
     status = page->write({{*plan, report.seconds, report.peak_bytes}},

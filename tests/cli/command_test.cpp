@@ -107,6 +107,22 @@ TEST(Command, DemoOfLongSequencesSaysWhatStandardAttentionWouldNeed) {
   EXPECT_NE(result.out.find("1,048,576 tokens would take"), std::string::npos) << result.out;
 }
 
+TEST(Command, DemoLeavesNothingBehindWhenInterrupted) {
+  const ScratchFolder folder;
+  const std::string line = "TMPDIR='" + folder.path("") +
+                           "' timeout -s INT 1 '" TILEWRIGHT_COMMAND
+                           "' demo --lengths 64,131072 --budget 80000 > /dev/null 2>&1";
+  const int state = std::system(line.c_str());
+  EXPECT_EQ(WEXITSTATUS(state), 124);  // it was still running
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(Command, PlanReasonsAboutDevicesThatAreNotHere) {
+  const CommandResult result = run_command({"plan", "--device", "h200", "--dtype", "bf16"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("h200"), std::string::npos) << result.out;
+}
+
 TEST(Command, AFullStandardOutputIsAFailure) {
   const std::string line = std::string(TILEWRIGHT_COMMAND) + " info > /dev/full 2> /dev/null";
   const int state = std::system(line.c_str());

@@ -98,6 +98,12 @@ TEST_F(Refusal, Case29_FlagsNameTheirValueAndWhatIsAccepted) {
   expect_refused(run({"--isa", "sse9"}), {"sse9", "accepted"});
 }
 
+TEST_F(Refusal, SchedulesAndDevicesThatAreNotHere) {
+  expect_refused(run({"--schedule", "kv_outer"}), {"kv_outer", "accepted: q_outer, standard"});
+  expect_refused({"bench", "--q-len", "8", "--against", "kv_outer"}, {"kv_outer", "standard"});
+  expect_refused({"plan", "--device", "h2000"}, {"--device", "h2000", "h200"});
+}
+
 TEST_F(Refusal, WrongCommands) {
   expect_refused({}, {"subcommand is required"});
   expect_refused({"flash"}, {"'flash'", "run", "plan"});
