@@ -53,7 +53,8 @@ TEST(PerformanceFaults, NamesSerialisationSpillsAndLocalMemoryOnly) {
   }
   kernel.facts.stack_bytes = 16;
   ASSERT_EQ(performance_faults(kernel).size(), 1u);
-  EXPECT_EQ(performance_faults(kernel)[0], "16 bytes of local memory a thread");
+  EXPECT_EQ(performance_faults(kernel)[0],
+            "16 bytes of local memory a thread, 0 instructions on it");
 }
 
 // The compiler that the build found must work; without one, any that the library finds, or none.
@@ -121,6 +122,8 @@ extern "C" __global__ void k(float* x, int at) {
 })");
   ASSERT_TRUE(kernel.ok()) << kernel.status().message();
   EXPECT_GT(kernel->facts.stack_bytes, 0);
+  EXPECT_GT(kernel->facts.local_instructions, 0);
+  EXPECT_EQ(kernel->facts.matrix_instructions, 0);
   EXPECT_FALSE(performance_faults(*kernel).empty());
 }
 
@@ -155,6 +158,7 @@ extern "C" __global__ void __launch_bounds__(128) k(float* x, unsigned long long
   for (int i = 0; i < 4; ++i) x[threadIdx.x * 4 + i] = d[i];
 })");
   ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+  EXPECT_EQ(kernel->facts.matrix_instructions, 2);
   EXPECT_FALSE(performance_faults(*kernel).empty()) << kernel->log;
 }
 

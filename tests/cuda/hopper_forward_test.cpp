@@ -328,10 +328,12 @@ TEST(PackedKernels, DisagreementWithThePlanIsAFault) {
   const KernelSource source = hopper_forward_source(packed_specialisations()[0]);
   CubinFacts facts;
   facts.register_count = source.planned_registers;
+  facts.matrix_instructions = source.planned_matrix_instructions;
   EXPECT_TRUE(plan_faults(source, facts).empty());
   facts.register_count -= 8;
   facts.static_shared_bytes = 16;
-  EXPECT_EQ(plan_faults(source, facts).size(), 2u);
+  facts.matrix_instructions = 0;
+  EXPECT_EQ(plan_faults(source, facts).size(), 3u);
 }
 
 TEST(HopperForwardSource, NamesEveryFieldAndWritesThemInOrder) {

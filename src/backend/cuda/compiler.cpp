@@ -108,8 +108,9 @@ std::vector<std::string> performance_faults(const CompiledKernel& kernel) {
     }
     if (faulty) faults.push_back(line);
   }
-  if (kernel.facts.stack_bytes > 0) {
-    faults.push_back(fmt::format("{} bytes of local memory a thread", kernel.facts.stack_bytes));
+  if (kernel.facts.stack_bytes > 0 || kernel.facts.local_instructions > 0) {
+    faults.push_back(fmt::format("{} bytes of local memory a thread, {} instructions on it",
+                                 kernel.facts.stack_bytes, kernel.facts.local_instructions));
   }
   return faults;
 }

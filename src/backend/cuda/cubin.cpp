@@ -21,6 +21,14 @@ constexpr unsigned char kRegisterCount = 0x2f;
 // A kernel's shared-memory section begins with what the system reserves for every block.
 constexpr std::uint64_t kReservedSharedBytes = 1024;
 
+// Machine code of compute capability 9.0: an instruction is 16 bytes, its operation in the lowest 9
+// bits (nvdisasm --print-instruction-encoding shows them).
+constexpr std::size_t kInstructionBytes = 16;
+constexpr std::uint64_t kOperationMask = 0x1ff;
+constexpr std::uint64_t kMatrixProduct = 0x1f0;
+constexpr std::uint64_t kLocalLoad = 0x183;
+constexpr std::uint64_t kLocalStore = 0x187;
+
 template <typename T>
 std::optional<T> read_at(std::string_view image, std::size_t offset) {
   if (offset > image.size() || image.size() - offset < sizeof(T)) return std::nullopt;
@@ -105,6 +113,12 @@ Result<CubinFacts> read_cubin(std::string_view bytes, const std::string& entry) 
   if (const Elf64_Shdr* shared = image->find(".nv.shared." + entry)) {
     facts.static_shared_bytes =
         static_cast<int>(shared->sh_size - std::min(shared->sh_size, kReservedSharedBytes));
+  }
+  const std::string_view instructions = image->contents(*code);
+  for (std::size_t at = 0; at + kInstructionBytes <= instructions.size(); at += kInstructionBytes) {
+    const std::uint64_t operation = *read_at<std::uint64_t>(instructions, at) & kOperationMask;
+    if (operation == kMatrixProduct) ++facts.matrix_instructions;
+    if (operation == kLocalLoad || operation == kLocalStore) ++facts.local_instructions;
   }
   bool has_registers = false;
   bool has_stack = false;

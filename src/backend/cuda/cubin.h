@@ -14,6 +14,8 @@ struct CubinFacts {
   int stack_bytes = 0;  ///< Local memory of a thread: spilled registers and indexed arrays.
   int static_shared_bytes = 0;
   std::size_t code_bytes = 0;
+  int matrix_instructions = 0;  ///< HGMMA: asynchronous products of a warpgroup
+  int local_instructions = 0;   ///< LDL and STL: local memory
 };
 
 /// The facts of the kernel `entry`, or why the image does not hold it.

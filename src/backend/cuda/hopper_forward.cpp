@@ -114,6 +114,8 @@ KernelSource hopper_forward_source(const schedule::HopperForwardSpecialisation& 
   // trade.
   source.planned_registers =
       kRegistersPerMultiprocessor / source.threads / kRegisterGranule * kRegisterGranule;
+  // Each step of 16 along the head dim, and along the keys, is an instruction of its own.
+  source.planned_matrix_instructions = (specialisation.qk_dim + specialisation.tile.kv_rows) / 16;
   return source;
 }
 

@@ -20,6 +20,8 @@ struct KernelSource {
   int threads = 0;
   int planned_registers = 0;  ///< a thread, at the kernel's start; 0: whatever the compiler needs
 
+  int planned_matrix_instructions = 0;  ///< at least so many, if its products are on matrix units
+
   /// What identifies the compiled code, given the sources: the name, and a checksum of the rest.
   std::string key() const;
 };

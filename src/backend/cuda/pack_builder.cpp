@@ -36,6 +36,10 @@ std::vector<std::string> plan_faults(const KernelSource& source, const CubinFact
     faults.push_back(fmt::format("{} registers a thread; planned: {}", facts.register_count,
                                  source.planned_registers));
   }
+  if (facts.matrix_instructions < source.planned_matrix_instructions) {
+    faults.push_back(fmt::format("{} matrix instructions; planned: {} or more",
+                                 facts.matrix_instructions, source.planned_matrix_instructions));
+  }
   return faults;
 }
 
