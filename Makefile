@@ -4,7 +4,7 @@
 #   make test    the same, then every test
 #   make help    the rest
 .DEFAULT_GOAL := build
-.PHONY: help build demo test check-structure format lint asan tsan install clean
+.PHONY: help build demo images test check-structure format lint asan tsan install clean
 
 BUILD ?= build
 JOBS ?= $(shell nproc)
@@ -12,6 +12,7 @@ CMAKE_FLAGS ?=
 
 help:
 	@sed -n 's/^#   //p' Makefile
+	@echo 'make images      the pictures in docs/images, from a report of this machine'
 	@echo 'make build | format | lint | asan | tsan | install PREFIX=DIR | clean'
 
 setup-build:
@@ -28,6 +29,10 @@ build: setup-build
 
 demo: build
 	@$(BUILD)/bin/tilewright demo
+
+images: setup-check build
+	@$(BUILD)/bin/tilewright demo --lengths 1024,2048,4096,8192,16384 --report $(BUILD)/report.html
+	@tools/report_images.py $(BUILD)/report.html docs/images
 
 test: setup-test
 	@JOBS=$(JOBS) tools/test.sh release

@@ -19,6 +19,7 @@
 #include "progress.h"
 #include "random_file.h"
 #include "reference/attention.h"
+#include "report_page.h"
 #include "text.h"
 
 namespace tilewright::cli {
@@ -31,6 +32,7 @@ struct DemoFlags {
   std::string directory, lengths = "1024,4096,16384,131072";
   bool quick = false;
   std::int64_t budget_seconds = 90, threads = 0;
+  std::shared_ptr<std::string> report;
   std::shared_ptr<bool> json;
 };
 
@@ -244,15 +246,43 @@ class Demo {
   StatusLine status_line_;
 };
 
+// The rows as runs of plans; the one explained comes first: the longest that both schedules ran.
+std::vector<TimedRun> timed_runs(const DemoReport& report, const DemoFlags& flags) {
+  std::vector<TimedRun> runs;
+  std::size_t explained = 0;
+  std::int64_t standard_tokens = 0;
+  for (const DemoRow& row : report.rows) {
+    const auto problem = AttentionProblem::create(demo_spec(row.tokens));
+    if (!row.not_run.empty() || !problem.ok()) continue;
+    PlanOptions options;
+    options.workers = flags.threads;
+    if (row.method == Method::standard) options.schedule = Schedule::standard;
+    const Result<Plan> plan = tilewright::plan(*problem, this_cpu(), options);
+    if (!plan.ok()) continue;
+    if (row.method == Method::standard) standard_tokens = row.tokens;
+    if (row.method == Method::tiled && row.tokens == standard_tokens) explained = runs.size();
+    runs.push_back({*plan, row.seconds, row.peak_resident_bytes});
+  }
+  if (!runs.empty()) std::swap(runs[0], runs[explained]);
+  return runs;
+}
+
 Status run_demo(const DemoFlags& flags) {
   std::signal(SIGINT, note_interrupt);
   std::signal(SIGTERM, note_interrupt);
+  Result<ReportPage> page = ReportPage::create(*flags.report);
+  if (!page.ok()) return page.status();
   const Result<std::unique_ptr<WorkDirectory>> directory = WorkDirectory::create(flags.directory);
   if (!directory.ok()) return directory.status();
   const Result<DemoReport> report =
       Demo(flags, **directory).run(parse_integers(flags.quick ? "256,1024,2048" : flags.lengths));
   if (!report.ok()) return report.status();
   fmt::print("{}\n", *flags.json ? to_json(*report) : to_text(*report));
+  const std::vector<TimedRun> runs = timed_runs(*report, flags);
+  if (page->wanted() && !runs.empty()) {
+    Status status = page->write(runs);
+    if (!status.ok()) return status;
+  }
   for (const DemoRow& row : report->rows) {
     if (row.not_run.empty() && !(row.max_error < kDemoMaxError)) {
       return {StatusCode::internal, fmt::format("max error is {} at {} tokens; accepted: below {}",
@@ -285,6 +315,7 @@ Examples:
       ->capture_default_str();
   demo->add_option("--threads", flags->threads, "CPU threads (default: all this process may use)")
       ->check(integer(1, 4096));
+  flags->report = add_report_flag(*demo);
   flags->json = add_json_flag(*demo);
   return {demo, [flags] { return run_demo(*flags); }, flags->json};
 }

@@ -6,11 +6,28 @@
 #include <utility>
 #include <vector>
 
+#include "memory_bandwidth.h"
 #include "reference/head.h"
 #include "report/planned.h"
 #include "report/report.h"
 
 namespace tilewright::cli {
+namespace {
+
+// The time that a plan takes by what is known of the machine now; what it does stays as it was.
+void model_again(Plan& plan, const Machine& machine) {
+  const ForwardPlan& forward = plan.forward();
+  PlanOptions options;
+  options.tile = forward.tile;
+  options.schedule = forward.schedule;
+  options.kv_splits = forward.kv_splits;
+  options.workers = forward.workers;
+  options.isa = forward.isa;
+  const Result<Plan> modelled = tilewright::plan(plan.problem, machine, options);
+  if (modelled.ok()) plan.time = modelled->time;
+}
+
+}  // namespace
 
 std::shared_ptr<std::string> add_report_flag(CLI::App& app) {
   auto path = std::make_shared<std::string>();
@@ -39,6 +56,11 @@ Status ReportPage::write(const std::vector<TimedRun>& runs, ScoreOf score) {
   for (const TimedRun& run : runs) {
     contents.entries.push_back({report::series_name(run.plan.forward().schedule), run.plan,
                                 run.seconds, run.peak_memory_bytes});
+  }
+  Figure& bandwidth = contents.machine.memory_bytes_per_second;
+  if (!bandwidth.known()) {
+    bandwidth = measure_memory_bandwidth(contents.machine);
+    for (report::Entry& entry : contents.entries) model_again(entry.plan, contents.machine);
   }
   report::add_planned(contents, report::lengths_around(problem.kv_len()));
   const std::string html = report::page(contents);

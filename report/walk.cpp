@@ -12,7 +12,7 @@ namespace {
 using schedule::Index;
 
 constexpr Index kFewTiles = 6;     // fewer show nothing
-constexpr Index kManyTiles = 16;   // more in a row or column are too small to see
+constexpr Index kManyTiles = 24;   // more in a row or column are too small to see
 constexpr Index kDrawnTiles = 12;  // what to draw instead
 
 struct DrawnLengths {
@@ -49,7 +49,9 @@ double example_score(std::int64_t query, std::int64_t key) {
     bits ^= bits >> 32;
     sum += static_cast<double>(bits >> 11) * 0x1p-53;
   }
-  return sum - 6 + 2.5 * std::sin(0.0031 * static_cast<double>(key) + static_cast<double>(query));
+  return sum - 6 +
+         1.5 * std::sin(0.0031 * static_cast<double>(key) +
+                        0.5 * std::sin(static_cast<double>(query)) - 1.5);
 }
 
 /// The running maximum and sum of one row.

@@ -178,7 +178,7 @@ function drawRoofline(figure) {
     }
   };
   const missing = [peak ? null : "its arithmetic peak", roofs.length ? null : "its memory's bandwidth"].filter(Boolean);
-  chart(figure, {title: "Roofline", lines: lines.filter((line) => line.points.length), behind, height: 340,
+  chart(figure, {title: "Roofline", lines: lines.filter((line) => line.points.length), behind, height: 340, joined: false,
     caption: (missing.length ? `Not known of this machine, so not drawn: ${missing.join(" and ")}. ` : "") +
       (offChip ? "Bytes are those that the plan moves to and from memory off chip, once the shared cache has served what it holds." :
         "Bytes are the planned ones between fast memory and what lies behind it. A mark may lie above the slope of memory where a cache serves part of them."),

@@ -34,7 +34,7 @@ function drawTerms(figure) {
   if (time.measured_seconds !== null) rows.push(["measured", time.measured_seconds, "var(--series-0)"]);
   const most = Math.max(...rows.map(([, seconds]) => seconds));
   for (const [label, seconds, color] of rows) {
-    figure.append(make("div", {class: "meter-label"}, make("span", {}, label), make("span", {}, secondsText(seconds))),
+    figure.append(make("div", {class: "meter-label"}, make("span", {}, label), make("span", {}, seconds > 0 ? secondsText(seconds) : "none, or not known")),
       make("div", {class: "meter"}, make("span", {style: `background:${color};width:${100 * seconds / most}%`})));
   }
   figure.append(make("figcaption", {}, "Terms overlap, so the total is not their sum."));

@@ -29,8 +29,7 @@ function drawWalk(figure) {
     button("Next query tile", "M12 3h2v10h-2zM2 3v10l9-5z", () => tileStart(steps[now].q + 1)), slider);
   const panel = walkPanel(walk, steps);
   figure.append(make("div", {class: "walk"},
-    make("div", {}, picture, controls), make("div", {class: "panel"}, make("h3", {}, "Now"), narration, panel.element)));
-  figure.append(make("figcaption", {}, walkCaption(walk)));
+    make("div", {}, picture, controls, make("figcaption", {}, walkCaption(walk))), make("div", {class: "panel"}, make("h3", {}, "Now"), narration, panel.element)));
 
   let paint = () => {};
   redrawn(picture, (width) => {
