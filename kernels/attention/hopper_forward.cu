@@ -7,11 +7,11 @@
 //   S = Q K^T of the last key tile; P = softmax numerators
 //   for the other key tiles:
 //     issue S' = Q K^T of this tile, and O += P V of the one before it
-//     online softmax of S'
+//     online softmax of S', the first row's maximum while O += P V still runs
 //     O *= rescale; P = 16 bits of S'
 //   O += P V of the first tile; O /= row sums
 //
-// Consumers take turns at issuing (ping-pong), so that one's softmax runs under the others' products.
+// One consumer's softmax runs under the others' products; three take turns at issuing (ping-pong).
 // How to compile and launch: hopper_forward_params.h.
 #include "kernels/attention/hopper_forward_params.h"
 #include "kernels/ptx/element.h"
@@ -88,7 +88,8 @@ struct Shared {
   static constexpr int kVBarriers = kKBarriers + Ring<kStages>::kBytes;
   static constexpr int kQBarriers = kVBarriers + Ring<kStages>::kBytes;
   static constexpr int kWorkBarriers = kQBarriers + kConsumers * Ring<1>::kBytes;
-  static_assert(kWorkBarriers + Ring<kWorkSlots>::kBytes <= kWork + schedule::kControlBytes);
+  static constexpr int kUnused = kWorkBarriers + Ring<kWorkSlots>::kBytes;
+  static_assert(kUnused + 4 <= kWork + schedule::kControlBytes);
 
   char* base;
   unsigned address;
@@ -98,6 +99,7 @@ struct Shared {
   unsigned q(int consumer) const { return address + consumer * kQBytes; }
   unsigned k(int stage) const { return address + kK + stage * kKStageBytes; }
   unsigned v(int stage) const { return address + kV + stage * kVStageBytes; }
+  unsigned unused() const { return address + kUnused; }
   char* generic(unsigned place) const { return base + (place - address); }
   WorkItem& work(int slot) const { return reinterpret_cast<WorkItem*>(base + kWork)[slot]; }
 
@@ -305,12 +307,16 @@ class Consumer {
       fence_registers(scores);
       release_k(tile == first);
       finish_scores(item, unmasked, bands, tile, scores);
-      softmax.step<0>(scores, transform_.c, factor);
-      softmax.step<1>(scores, transform_.c, factor);
+      softmax.raise<0>(scores, transform_.c, factor);
+      if constexpr (schedule::early_maximum(kSpec)) {
+        compute_before(softmax.row_max[0], shared_.unused());
+      }
       wgmma_wait<0>();
       fence_registers(output);
       fence_registers(probabilities);
       release_v();
+      softmax.exponentiate<0>(scores, transform_.c, factor);
+      softmax.step<1>(scores, transform_.c, factor);
       multiply_rows(output, factor);
       pack(scores, probabilities);
     }

@@ -28,4 +28,14 @@ inline void fence_registers(unsigned (&r)[N][M]) {
   }
 }
 
+/// Makes the assembler compute `value` before a wait that follows: it likes to move a wait up, past arithmetic
+/// that was meant to run under it, and only a store that needs the value holds it back. `unused` is four bytes
+/// of shared memory that nothing reads; they are written only if the value is infinite.
+inline void compute_before(float value, unsigned unused) {
+  asm volatile(
+      "{ .reg .pred p; setp.eq.f32 p, %0, 0f7f800000; @p st.shared.f32 [%1], %0; }" ::"f"(value),
+      "r"(unused)
+      : "memory");
+}
+
 }  // namespace tilewright::kernels
