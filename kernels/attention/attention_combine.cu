@@ -1,7 +1,8 @@
 // kernels/attention/attention_combine.cu: merges the partial results of a forward split over keys.
 //
-// A warp takes a row: O = sum over splits, in index order, of O_s * exp(lse_s - lse), where lse is the logarithm
-// of the sum of exp(lse_s) and, once, exp(sink). A row that saw no key anywhere becomes 0.
+// A warp takes a row: O = sum over splits, in index order, of O_s * exp(lse_s - lse), where lse is
+// the logarithm of the sum of exp(lse_s) and, once, exp(sink). A row that saw no key anywhere
+// becomes 0.
 #include "kernels/attention/attention_combine_params.h"
 #include "kernels/ptx/element.h"
 #include "kernels/ptx/math.h"
@@ -19,7 +20,8 @@ void store_element(const AttentionCombineParams& p, long long at, float x) {
           static_cast<unsigned short>(pack_pair<Bf16>(x, x));
       break;
     case CombinedElement::f16:
-      static_cast<unsigned short*>(p.o.data)[at] = static_cast<unsigned short>(pack_pair<F16>(x, x));
+      static_cast<unsigned short*>(p.o.data)[at] =
+          static_cast<unsigned short>(pack_pair<F16>(x, x));
       break;
     case CombinedElement::f32:
       static_cast<float*>(p.o.data)[at] = x;
@@ -30,8 +32,8 @@ void store_element(const AttentionCombineParams& p, long long at, float x) {
 void combine_row(const AttentionCombineParams& p, int batch, int head, long long row) {
   const int lane = lane_index();
   const long long operand = operand_batch(p.q_lengths, batch);
-  const float* lse = p.partial_lse + operand * p.partial_lse_batch_stride +
-                     head * p.partial_lse_head_stride + row;
+  const float* lse =
+      p.partial_lse + operand * p.partial_lse_batch_stride + head * p.partial_lse_head_stride + row;
   const float sink = p.sinks.data == nullptr
                          ? -kInfinity
                          : p.sinks.data[batch * p.sinks.batch_stride + head * p.sinks.head_stride];
@@ -72,7 +74,8 @@ extern "C" __global__ void __launch_bounds__(kCombineThreads)
   const long long rows = params.q_lengths.bound;
   const long long items = rows * params.heads * params.batch;
   const long long warps = static_cast<long long>(gridDim.x) * (kCombineThreads / 32);
-  for (long long item = static_cast<long long>(blockIdx.x) * (kCombineThreads / 32) + threadIdx.x / 32;
+  for (long long item =
+           static_cast<long long>(blockIdx.x) * (kCombineThreads / 32) + threadIdx.x / 32;
        item < items; item += warps) {
     const int batch = static_cast<int>(item / (rows * params.heads));
     const int head = static_cast<int>(item / rows % params.heads);

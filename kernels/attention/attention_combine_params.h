@@ -1,8 +1,10 @@
-// kernels/attention/attention_combine_params.h: the run-time arguments of the combine kernel, for host and device.
+// kernels/attention/attention_combine_params.h: the run-time arguments of the combine kernel, for
+// host and device.
 //
-// How the host uses the kernel (kernels/attention/attention_combine.cu): compile as the forward kernel is, with
-// no specialisation. Entry: extern "C" attention_combine(AttentionCombineParams by value). Block: 256 threads.
-// Grid: 1-D, any size; combine_blocks() is enough to fill each row's warp once.
+// How the host uses the kernel (kernels/attention/attention_combine.cu): compile as the forward
+// kernel is, with no specialisation. Entry: extern "C" attention_combine(AttentionCombineParams by
+// value). Block: 256 threads. Grid: 1-D, any size; combine_blocks() is enough to fill each row's
+// warp once.
 #pragma once
 
 #include "kernels/attention/hopper_forward_params.h"
@@ -12,9 +14,9 @@ namespace tilewright::kernels {
 enum class CombinedElement : int { bf16 = 0, f16 = 1, f32 = 2 };
 
 struct AttentionCombineParams {
-  StridedTensor partial_o;        ///< fp32, column_stride 1; row and batch strides as O's are meant
+  StridedTensor partial_o;  ///< fp32, column_stride 1; row and batch strides as O's are meant
   long long partial_o_split_stride;
-  const float* partial_lse;       ///< natural logarithms; -infinity where a split saw no key
+  const float* partial_lse;  ///< natural logarithms; -infinity where a split saw no key
   long long partial_lse_batch_stride;
   long long partial_lse_head_stride;
   long long partial_lse_split_stride;

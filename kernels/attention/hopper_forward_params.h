@@ -11,11 +11,11 @@
 //   footprint(s).total_bytes(), after raising CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.
 // - Tensor maps (TMA producer only): 16-bit elements, dims (head dim, rows, heads, batch), where
 // heads and
-//   rows are the tensor's own; box (64, kRowsPerConsumer for Q and kv_rows for K and V, 1, 1); 128-byte swizzle; no interleave;
-//   out-of-bounds fill zero; L2 promotion 256 bytes. Dims are the problem's own (the head dim not
-//   rounded up), at least 1. Packed batches: batch = 1 and rows = all tokens. Such a map needs:
-//   column stride 1, data 16-byte aligned, every other stride a positive multiple of 8 elements.
-//   Otherwise use copy_producer.
+//   rows are the tensor's own; box (64, kRowsPerConsumer for Q and kv_rows for K and V, 1, 1);
+//   128-byte swizzle; no interleave; out-of-bounds fill zero; L2 promotion 256 bytes. Dims are the
+//   problem's own (the head dim not rounded up), at least 1. Packed batches: batch = 1 and rows =
+//   all tokens. Such a map needs: column stride 1, data 16-byte aligned, every other stride a
+//   positive multiple of 8 elements. Otherwise use copy_producer.
 // - Splits > 1: f32_output, o and lse are the partial results with a leading split stride, sink
 // null;
 //   then launch attention_combine.

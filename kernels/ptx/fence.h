@@ -1,10 +1,13 @@
-// kernels/ptx/fence.h: orderings: between proxies, and of registers around asynchronous instructions.
+// kernels/ptx/fence.h: orderings: between proxies, and of registers around asynchronous
+// instructions.
 #pragma once
 
 namespace tilewright::kernels {
 
 /// Makes this thread's ordinary shared-memory accesses visible to wgmma and the copy engine.
-inline void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+inline void fence_async_proxy() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 
 /// Makes mbarrier initialisation visible to the copy engine.
 inline void fence_barrier_init() {
@@ -28,9 +31,10 @@ inline void fence_registers(unsigned (&r)[N][M]) {
   }
 }
 
-/// Makes the assembler compute `value` before a wait that follows: it likes to move a wait up, past arithmetic
-/// that was meant to run under it, and only a store that needs the value holds it back. `unused` is four bytes
-/// of shared memory that nothing reads; they are written only if the value is infinite.
+/// Makes the assembler compute `value` before a wait that follows: it likes to move a wait up, past
+/// arithmetic that was meant to run under it, and only a store that needs the value holds it back.
+/// `unused` is four bytes of shared memory that nothing reads; they are written only if the value
+/// is infinite.
 inline void compute_before(float value, unsigned unused) {
   asm volatile(
       "{ .reg .pred p; setp.eq.f32 p, %0, 0f7f800000; @p st.shared.f32 [%1], %0; }" ::"f"(value),

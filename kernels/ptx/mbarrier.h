@@ -1,4 +1,5 @@
-// kernels/ptx/mbarrier.h: barriers in shared memory that count arrivals and asynchronously copied bytes.
+// kernels/ptx/mbarrier.h: barriers in shared memory that count arrivals and asynchronously copied
+// bytes.
 //
 // A phase ends when all arrivals and all expected bytes have come; its parity is 0, 1, 0, ...
 // Waiting for parity 1 on a fresh barrier returns at once.
@@ -23,7 +24,8 @@ inline void barrier_arrive_expect(unsigned address, int bytes) {
 inline bool barrier_try_wait(unsigned address, int parity) {
   int done;
   asm volatile(
-      "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; }"
+      "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; "
+      "}"
       : "=r"(done)
       : "r"(address), "r"(parity)
       : "memory");

@@ -3,10 +3,14 @@
 
 namespace tilewright::kernels {
 
-inline int lane_index() { return static_cast<int>(threadIdx.x) & 31; }
+inline int lane_index() {
+  return static_cast<int>(threadIdx.x) & 31;
+}
 
 /// Tells the compiler that a value is the same in the whole warp.
-inline int warp_uniform(int value) { return __shfl_sync(0xffffffffu, value, 0); }
+inline int warp_uniform(int value) {
+  return __shfl_sync(0xffffffffu, value, 0);
+}
 
 template <typename T>
 inline T shuffle_xor(T value, int mask) {
@@ -16,7 +20,8 @@ inline T shuffle_xor(T value, int mask) {
 /// One lane of the warp, chosen by the hardware; the compiler knows it is one.
 inline bool elect_one() {
   int elected;
-  asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.b32 %0, 1, 0, p; }" : "=r"(elected));
+  asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.b32 %0, 1, 0, p; }"
+               : "=r"(elected));
   return elected != 0;
 }
 

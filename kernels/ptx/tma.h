@@ -20,8 +20,8 @@ inline void tma_prefetch(const void* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-/// Copies the box at (column, row, head, batch); its bytes, zero-filled ones included, count towards the
-/// barrier's phase.
+/// Copies the box at (column, row, head, batch); its bytes, zero-filled ones included, count
+/// towards the barrier's phase.
 inline void tma_load(unsigned destination, const void* map, unsigned barrier, int column, int row,
                      int head, int batch, unsigned long long policy) {
   asm volatile(

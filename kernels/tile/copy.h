@@ -1,4 +1,5 @@
-// kernels/tile/copy.h: a tile copied by plain loads, for strides and alignments that TMA cannot express.
+// kernels/tile/copy.h: a tile copied by plain loads, for strides and alignments that TMA cannot
+// express.
 #pragma once
 
 #include "kernels/attention/hopper_forward_params.h"
@@ -8,19 +9,21 @@ namespace tilewright::kernels {
 
 /// Eight 16-bit elements at `source`; those from `columns` on are zero.
 inline uint4 load_chunk(const unsigned short* source, long long column_stride, int columns) {
-  if (column_stride == 1 && columns >= 8 && reinterpret_cast<unsigned long long>(source) % 16 == 0) {
+  if (column_stride == 1 && columns >= 8 &&
+      reinterpret_cast<unsigned long long>(source) % 16 == 0) {
     return *reinterpret_cast<const uint4*>(source);
   }
   unsigned words[4] = {};
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    if (i < columns) words[i / 2] |= static_cast<unsigned>(source[i * column_stride]) << (16 * (i % 2));
+    if (i < columns)
+      words[i / 2] |= static_cast<unsigned>(source[i * column_stride]) << (16 * (i % 2));
   }
   return {words[0], words[1], words[2], words[3]};
 }
 
-/// Rows [0, rows) and columns [0, columns) of `source` go to a tile of Rows x Dim elements, the rest becomes
-/// zero. By `Threads` threads, whose first has index 32.
+/// Rows [0, rows) and columns [0, columns) of `source` go to a tile of Rows x Dim elements, the
+/// rest becomes zero. By `Threads` threads, whose first has index 32.
 template <int Rows, int Dim, int Threads>
 inline void copy_tile(char* tile, const StridedTensor& tensor, long long batch, long long first_row,
                       long long head, int rows, int columns) {

@@ -1,7 +1,7 @@
 // kernels/tile/mask.h: sets the scores of unseen keys to -infinity, on a wgmma accumulator.
 //
-// Thread layout of an accumulator: kernels/ptx/wgmma.h. A thread holds two rows, 8 apart, and of every
-// 8 columns two neighbours.
+// Thread layout of an accumulator: kernels/ptx/wgmma.h. A thread holds two rows, 8 apart, and of
+// every 8 columns two neighbours.
 #pragma once
 
 #include "kernels/ptx/math.h"
@@ -9,7 +9,8 @@
 
 namespace tilewright::kernels {
 
-/// The keys that a thread's two rows see. A row sees key j iff unsigned(j - first) < unsigned(count).
+/// The keys that a thread's two rows see. A row sees key j iff unsigned(j - first) <
+/// unsigned(count).
 struct RowBands {
   int first[2];
   int count[2];
@@ -38,7 +39,8 @@ inline void mask_scores(float (&scores)[Registers], const RowBands& bands, int c
   }
 }
 
-/// The same where only the end of the sequence masks: keys_left counts from the thread's first score.
+/// The same where only the end of the sequence masks: keys_left counts from the thread's first
+/// score.
 template <int Registers>
 inline void mask_tail(float (&scores)[Registers], int keys_left) {
 #pragma unroll

@@ -1,7 +1,8 @@
 // kernels/tile/ring.h: a ring of shared-memory stages between one producer and the consumers.
 //
 // The producer waits for `empty`, fills, and completes `full`; a consumer waits for `full`, reads,
-// and arrives at `empty`. Both step through the stages in the same order, for the whole life of the kernel.
+// and arrives at `empty`. Both step through the stages in the same order, for the whole life of the
+// kernel.
 #pragma once
 
 #include "kernels/ptx/mbarrier.h"
@@ -15,7 +16,9 @@ struct RingPosition {
   unsigned passed = 0;
 
   int stage() const { return static_cast<int>(passed % Stages); }
-  int parity() const { return static_cast<int>(passed / Stages % 2); }  ///< of the stage's current round
+  int parity() const {
+    return static_cast<int>(passed / Stages % 2);
+  }  ///< of the stage's current round
   void advance() { ++passed; }
 };
 
@@ -36,8 +39,12 @@ struct Ring {
   }
 
   /// The first round finds every stage empty.
-  void wait_empty(const RingPosition<Stages>& at) const { barrier_wait(empty(at.stage()), at.parity() ^ 1); }
-  void wait_full(const RingPosition<Stages>& at) const { barrier_wait(full(at.stage()), at.parity()); }
+  void wait_empty(const RingPosition<Stages>& at) const {
+    barrier_wait(empty(at.stage()), at.parity() ^ 1);
+  }
+  void wait_full(const RingPosition<Stages>& at) const {
+    barrier_wait(full(at.stage()), at.parity());
+  }
 
   /// By every lane of a consumer warp that has read the stage; counts once a warp.
   void release(const RingPosition<Stages>& at, int lane) const {

@@ -6,9 +6,9 @@
 
 namespace tilewright::kernels {
 
-/// Leaves scores of which c (below) makes base-2 logarithms. |scale| stands for scale: a negative one is
-/// applied by negating Q. A zero scale becomes the least normal number, so that c * -infinity is
-/// no NaN, and c * score is still 0 to fp32's last bit.
+/// Leaves scores of which c (below) makes base-2 logarithms. |scale| stands for scale: a negative
+/// one is applied by negating Q. A zero scale becomes the least normal number, so that c *
+/// -infinity is no NaN, and c * score is still 0 to fp32's last bit.
 template <schedule::HopperForwardSpecialisation kSpec>
 struct ScoreTransform {
   float c;          ///< base-2 logarithm = c * score after the transform
@@ -23,7 +23,8 @@ struct ScoreTransform {
     c = kSpec.alibi ? 1.0f : scaled;
   }
 
-  /// distance: i + kv_len - q_len - j of the thread's first score; its second row is 8 further down.
+  /// distance: i + kv_len - q_len - j of the thread's first score; its second row is 8 further
+  /// down.
   template <int Registers>
   void apply(float (&scores)[Registers], int distance) const {
 #pragma unroll

@@ -1,4 +1,5 @@
-// kernels/tile/sequence_of.h: where a sequence lies, from lengths that are fixed or read on the device.
+// kernels/tile/sequence_of.h: where a sequence lies, from lengths that are fixed or read on the
+// device.
 #pragma once
 
 #include "kernels/attention/hopper_forward_params.h"

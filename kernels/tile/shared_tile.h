@@ -1,7 +1,9 @@
-// kernels/tile/shared_tile.h: tiles of 16-bit elements in shared memory, as TMA writes and wgmma reads them.
+// kernels/tile/shared_tile.h: tiles of 16-bit elements in shared memory, as TMA writes and wgmma
+// reads them.
 //
-// A tile is a row of panels; a panel is Rows rows of 64 elements (128 bytes) with the 128-byte swizzle: 16-byte
-// chunk c of row r lies at chunk c ^ (r % 8). Panels start on multiples of 1024 bytes.
+// A tile is a row of panels; a panel is Rows rows of 64 elements (128 bytes) with the 128-byte
+// swizzle: 16-byte chunk c of row r lies at chunk c ^ (r % 8). Panels start on multiples of 1024
+// bytes.
 #pragma once
 
 namespace tilewright::kernels {

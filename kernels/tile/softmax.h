@@ -25,9 +25,11 @@ struct OnlineSoftmax {
   float row_max[2] = {-kInfinity, -kInfinity};
   float row_sum[2] = {0.0f, 0.0f};  ///< of this thread's columns only, until finish()
 
-  // One row (0 or 1) at a time, so that the maxima of one can run under the exponentials of the other.
+  // One row (0 or 1) at a time, so that the maxima of one can run under the exponentials of the
+  // other.
 
-  /// Takes a tile's maximum in. rescale: what O must be multiplied by before the tile is added to it.
+  /// Takes a tile's maximum in. rescale: what O must be multiplied by before the tile is added to
+  /// it.
   template <int Row, int Registers>
   void raise(const float (&scores)[Registers], float c, float (&rescale)[2]) {
     float even = scores[2 * Row], odd = scores[2 * Row + 1];
@@ -63,8 +65,8 @@ struct OnlineSoftmax {
     exponentiate<Row>(scores, c, rescale);
   }
 
-  /// Completes the sums. sink: a base-2 logit that joins the denominator (-infinity: none). lse: natural.
-  /// normalise: what O must be multiplied by; 0 for a row that saw no key.
+  /// Completes the sums. sink: a base-2 logit that joins the denominator (-infinity: none). lse:
+  /// natural. normalise: what O must be multiplied by; 0 for a row that saw no key.
   void finish(float c, float sink, float (&normalise)[2], float (&lse)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {

@@ -1,7 +1,7 @@
 // kernels/tile/store_rows.h: rows of a wgmma accumulator to global memory, in 16 bits or fp32.
 //
-// Straight from registers: the four lanes of a quad hold a row, and trade pairs so that each stores 16
-// contiguous bytes. No shared memory and no barrier, so the next tile's copies need not wait.
+// Straight from registers: the four lanes of a quad hold a row, and trade pairs so that each stores
+// 16 contiguous bytes. No shared memory and no barrier, so the next tile's copies need not wait.
 #pragma once
 
 #include "kernels/ptx/math.h"
@@ -38,9 +38,8 @@ struct OutputRows {
 template <typename Stored>
 inline bool vectors_fit(const Stored* data, const OutputRows& rows, int bytes) {
   const int elements = bytes / static_cast<int>(sizeof(Stored));
-  return rows.column_stride == 1 && rows.columns % elements == 0 &&
-         rows.first % elements == 0 && rows.second % elements == 0 &&
-         reinterpret_cast<unsigned long long>(data) % bytes == 0;
+  return rows.column_stride == 1 && rows.columns % elements == 0 && rows.first % elements == 0 &&
+         rows.second % elements == 0 && reinterpret_cast<unsigned long long>(data) % bytes == 0;
 }
 
 /// Stores d, its rows multiplied by `factor`.
@@ -72,13 +71,15 @@ inline void store_rows(const float (&d)[Registers], const float (&factor)[2], un
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     if (!rows.live[r]) continue;
-    unsigned short* to = data + (r == 0 ? rows.first : rows.second) + 2 * quad_lane * rows.column_stride;
+    unsigned short* to =
+        data + (r == 0 ? rows.first : rows.second) + 2 * quad_lane * rows.column_stride;
     int columns = rows.columns - 2 * quad_lane;
 #pragma unroll
     for (int i = 2 * r; i < Registers; i += 4) {
       const float x = d[i] * factor[r], y = d[i + 1] * factor[r];
       if (columns > 0) to[0] = static_cast<unsigned short>(pack_pair<Element>(x, x));
-      if (columns > 1) to[rows.column_stride] = static_cast<unsigned short>(pack_pair<Element>(y, y));
+      if (columns > 1)
+        to[rows.column_stride] = static_cast<unsigned short>(pack_pair<Element>(y, y));
       to += 8 * rows.column_stride;
       columns -= 8;
     }

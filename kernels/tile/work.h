@@ -1,7 +1,9 @@
-// kernels/tile/work.h: the order in which persistent blocks take query tiles, and what a tile's work is.
+// kernels/tile/work.h: the order in which persistent blocks take query tiles, and what a tile's
+// work is.
 //
-// Tiles are numbered batch by batch; within a batch, heads are walked in groups whose K and V stay in L2, and
-// under a causal mask the longest tiles come first. Blocks draw numbers from a counter in global memory.
+// Tiles are numbered batch by batch; within a batch, heads are walked in groups whose K and V stay
+// in L2, and under a causal mask the longest tiles come first. Blocks draw numbers from a counter
+// in global memory.
 #pragma once
 
 #include "kernels/attention/hopper_forward_params.h"
@@ -12,22 +14,23 @@
 
 namespace tilewright::kernels {
 
-/// One query tile of one head (and one split of its keys), as the scheduling warp hands it to the others.
+/// One query tile of one head (and one split of its keys), as the scheduling warp hands it to the
+/// others.
 struct alignas(16) WorkItem {
   int valid;  ///< 0: there is no more work
   int batch;
   int head;
   int kv_head;
   int split;
-  int q_begin;        ///< the tile's first row, within its sequence
-  int q_first_row;    ///< the sequence's first row, within its operand
+  int q_begin;      ///< the tile's first row, within its sequence
+  int q_first_row;  ///< the sequence's first row, within its operand
   int kv_first_row;
   int q_len;
   int kv_len;
-  int mask_low;       ///< the mask's band, as in schedule::MaskRule
+  int mask_low;  ///< the mask's band, as in schedule::MaskRule
   int mask_high;
-  int first;          ///< key tiles [first, end), of which those in [unmasked_first, unmasked_end)
-  int end;            ///< need no mask
+  int first;  ///< key tiles [first, end), of which those in [unmasked_first, unmasked_end)
+  int end;    ///< need no mask
   int unmasked_first;
   int unmasked_end;
 
@@ -75,17 +78,15 @@ class Scheduler {
   }
 
  private:
-  int query_tiles(int q_len) const {
-    return (q_len + kSpec.tile.q_rows - 1) / kSpec.tile.q_rows;
-  }
+  int query_tiles(int q_len) const { return (q_len + kSpec.tile.q_rows - 1) / kSpec.tile.q_rows; }
 
   int tiles_of(int batch) const {
     const int q_len = static_cast<int>(sequence_of(params_.q_lengths, batch).tokens);
     return query_tiles(q_len) * params_.heads * params_.splits;
   }
 
-  /// The batch of tile `rank`, which becomes the tile's rank within it. Numbers only rise, so the search goes
-  /// on from where the last one ended: 32 batches at a time, one a lane.
+  /// The batch of tile `rank`, which becomes the tile's rank within it. Numbers only rise, so the
+  /// search goes on from where the last one ended: 32 batches at a time, one a lane.
   int find_batch(int& rank) {
     while (first_batch_ < params_.batch) {
       const int batch = first_batch_ + lane_index();
@@ -114,8 +115,8 @@ class Scheduler {
     const int tiles_per_head = q_tiles * params_.splits;
     const int group = rank / (params_.head_group * tiles_per_head);
     const int first_head = group * params_.head_group;
-    const int heads = static_cast<int>(
-        schedule::min(params_.head_group, params_.heads - first_head));
+    const int heads =
+        static_cast<int>(schedule::min(params_.head_group, params_.heads - first_head));
     rank -= first_head * tiles_per_head;
 
     item.batch = batch;
@@ -130,13 +131,12 @@ class Scheduler {
     item.q_len = static_cast<int>(q.tokens);
     item.kv_len = static_cast<int>(kv.tokens);
 
-    const schedule::Index q_end =
-        schedule::min(item.q_begin + kSpec.tile.q_rows, q.tokens);
+    const schedule::Index q_end = schedule::min(item.q_begin + kSpec.tile.q_rows, q.tokens);
     const schedule::MaskRule rule =
-        kSpec.banded ? schedule::make_mask_rule(item.q_len, item.kv_len, false,
-                                                params_.bottom_right != 0, params_.window_left,
-                                                params_.window_right)
-                     : schedule::make_mask_rule(item.q_len, item.kv_len, false, true, -1, -1);
+        kSpec.banded
+            ? schedule::make_mask_rule(item.q_len, item.kv_len, false, params_.bottom_right != 0,
+                                       params_.window_left, params_.window_right)
+            : schedule::make_mask_rule(item.q_len, item.kv_len, false, true, -1, -1);
     item.mask_low = static_cast<int>(rule.low);
     item.mask_high = static_cast<int>(rule.high);
     const schedule::TileWalk walk = schedule::split_walk(
@@ -149,7 +149,7 @@ class Scheduler {
   }
 
   const HopperForwardParams& params_;
-  int index_;  ///< of the next tile; lane 0's counts
+  int index_;            ///< of the next tile; lane 0's counts
   int first_batch_ = 0;  ///< where the next search starts,
   int first_rank_ = 0;   ///< and the number of that batch's first tile
 };

@@ -83,15 +83,17 @@ constexpr int threads(const HopperForwardSpecialisation& s) {
   return (consumer_warpgroups(s) + 1) * kWarpgroupThreads;
 }
 
-/// Whether consumers take turns at issuing products. Measured: +3% with three of them; two drift into
-/// alternating by themselves, and lose 1% to 2% at the barrier.
+/// Whether consumers take turns at issuing products. Measured: +3% with three of them; two drift
+/// into alternating by themselves, and lose 1% to 2% at the barrier.
 constexpr bool ping_pong(const HopperForwardSpecialisation& s) {
   return consumer_warpgroups(s) == 3;
 }
 
-/// Whether a consumer takes the first row's maximum before it waits for P V. Measured: +4% to +8% up to a head
-/// dim of 192; -7% at 256, whose score tiles are narrow.
-constexpr bool early_maximum(const HopperForwardSpecialisation& s) { return s.v_dim <= 192; }
+/// Whether a consumer takes the first row's maximum before it waits for P V. Measured: +4% to +8%
+/// up to a head dim of 192; -7% at 256, whose score tiles are narrow.
+constexpr bool early_maximum(const HopperForwardSpecialisation& s) {
+  return s.v_dim <= 192;
+}
 
 // --- Shared memory ---
 
@@ -131,7 +133,8 @@ constexpr int accumulator_registers(const HopperForwardSpecialisation& s) {
   return s.tile.kv_rows / 2 + s.tile.kv_rows / 4 + s.v_dim / 2;
 }
 
-/// What setmaxnreg gives each role. Together no more than the block starts with: 168 or 128 a thread.
+/// What setmaxnreg gives each role. Together no more than the block starts with: 168 or 128 a
+/// thread.
 constexpr int consumer_register_limit(const HopperForwardSpecialisation& s) {
   return consumer_warpgroups(s) == 3 ? 160 : 232;
 }
@@ -143,7 +146,7 @@ constexpr int producer_register_limit(const HopperForwardSpecialisation& s) {
 /// Largest accumulator_registers that compile without a spill: addresses, row maxima and sums and
 /// the masks need the rest.
 constexpr int accumulator_register_limit(const HopperForwardSpecialisation& s) {
-  if (consumer_warpgroups(s) == 3) return s.softcap && s.alibi ? 120 : 128;
+  if (consumer_warpgroups(s) == 3) return s.softcap || s.alibi ? 120 : 128;
   return 216;
 }
 
@@ -156,8 +159,8 @@ constexpr bool legal(const HopperForwardSpecialisation& s, int shared_bytes_per_
   const HopperForwardTile& t = s.tile;
   const bool dims = s.qk_dim >= 16 && s.qk_dim <= kMaxHeadDim && s.qk_dim % 16 == 0 &&
                     s.v_dim >= 16 && s.v_dim <= kMaxHeadDim && s.v_dim % 16 == 0;
-  const bool shape = (t.q_rows == 128 || t.q_rows == 192) && t.kv_rows >= 16 &&
-                     t.kv_rows <= 256 && t.kv_rows % 16 == 0 && (t.stages == 2 || t.stages == 4);
+  const bool shape = (t.q_rows == 128 || t.q_rows == 192) && t.kv_rows >= 16 && t.kv_rows <= 256 &&
+                     t.kv_rows % 16 == 0 && (t.stages == 2 || t.stages == 4);
   return dims && shape && footprint(s).total_bytes() <= shared_bytes_per_block &&
          accumulator_registers(s) <= accumulator_register_limit(s);
 }
@@ -172,14 +175,14 @@ constexpr int native_dim(int dim) {
   return 0;
 }
 
-/// The tile to use unless the planner or tuning knows better, for native dims. modified: softcap and ALiBi.
-constexpr HopperForwardTile preferred_tile(int qk_dim, int v_dim, bool banded,
-                                           bool modified = false) {
-  const int dim = qk_dim > v_dim ? qk_dim : v_dim;
-  if (dim <= 64) return {192, modified ? 112 : 128, 2};
-  if (dim <= 96) return {128, banded ? 128 : 192, 2};
-  if (dim <= 128) return {128, banded ? 128 : 176, 2};
-  if (dim <= 192) return {128, v_dim <= 128 ? 128 : 112, 2};
+/// The tile to use unless the planner or tuning knows better, for native dims; s.tile does not
+/// matter.
+constexpr HopperForwardTile preferred_tile(const HopperForwardSpecialisation& s) {
+  const int dim = s.qk_dim > s.v_dim ? s.qk_dim : s.v_dim;
+  if (dim <= 64) return {192, s.softcap || s.alibi ? 112 : 128, 2};
+  if (dim <= 96) return {128, s.banded ? 128 : 192, 2};
+  if (dim <= 128) return {128, s.banded ? 128 : 176, 2};
+  if (dim <= 192) return {128, s.v_dim <= 128 ? 128 : 112, 2};
   return {128, 80, 2};
 }
 
