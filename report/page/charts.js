@@ -169,20 +169,21 @@ function drawRoofline(figure) {
       // The label stands where the slope enters the frame.
       const at = slopeEntry(x, y, rate, frame, start, end);
       inside.append(make("text", {transform: `translate(${at.x} ${at.y}) rotate(${angle})`, dy: -7, class: "strong"},
-        `${roof.label}: ${figureText(roof.bytes_per_second, rateText)}`));
+        `${roof.label}: ${figureText(roof.bytes_per_second, rateText)} ${roof.bytes_per_second.grade}`));
     });
     if (peak) {
       const from = ridges.length ? Math.min(...ridges) : floor / 100;
       inside.append(make("line", {x1: x(from), x2: frame.right, y1: y(peak.value), y2: y(peak.value), stroke: "var(--ink)", "stroke-width": 2.25}));
-      svg.append(make("text", {x: frame.right, y: y(peak.value) - 7, "text-anchor": "end", class: "strong"}, `${dtype} arithmetic: ${figureText(peak, flopsText)}`));
+      svg.append(make("text", {x: frame.right, y: y(peak.value) - 7, "text-anchor": "end", class: "strong"}, `${dtype} arithmetic: ${figureText(peak, flopsText)} ${peak.grade}`));
     }
   };
   const missing = [peak ? null : "its arithmetic peak", roofs.length ? null : "its memory's bandwidth"].filter(Boolean);
   chart(figure, {title: "Roofline", lines: lines.filter((line) => line.points.length), behind, height: 340, joined: false,
-    caption: (missing.length ? `Not known of this machine, so not drawn: ${missing.join(" and ")}. ` : "") +
+    caption: (peak && points.some((point) => point.y > peak.value) ? "Some marks lie above the arithmetic roof: it is " +
+      `${peak.grade}, and this machine can be faster than its figures. ` : "") + (missing.length ? `Not known of this machine, so not drawn: ${missing.join(" and ")}. ` : "") +
       (offChip ? "Bytes are those that the plan moves to and from memory off chip, once the shared cache has served what it holds." :
         "Bytes are the planned ones between fast memory and what lies behind it. A mark may lie above the slope of memory where a cache serves part of them."),
-    x: {label: offChip ? "FLOP for each byte off chip" : "FLOP for each byte moved", text: plain, ticks: (low, high) => decimalTicks(low, high, 7), include: ridges.map((ridge) => ridge * 2)},
+    x: {label: offChip ? "FLOP for each byte off chip" : "FLOP for each byte moved", text: plain, ticks: (low, high) => decimalTicks(low, high, 7), include: ridges.flatMap((ridge) => [ridge / 3, ridge * 2])},
     y: {ticks: sixDecimalTicks, text: flopsText, include: peak ? [peak.value * 1.3] : []}});
 }
 
