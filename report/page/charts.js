@@ -174,7 +174,7 @@ function drawRoofline(figure) {
     if (peak) {
       const from = ridges.length ? Math.min(...ridges) : floor / 100;
       inside.append(make("line", {x1: x(from), x2: frame.right, y1: y(peak.value), y2: y(peak.value), stroke: "var(--ink)", "stroke-width": 2.25}));
-      svg.append(make("text", {x: frame.right, y: y(peak.value) - 7, "text-anchor": "end", class: "strong"}, `${dtype} arithmetic: ${figureText(peak, flopsText)} ${peak.grade}`));
+      svg.append(make("text", {x: frame.right, y: y(peak.value) - 18, "text-anchor": "end", class: "strong"}, `${dtype} arithmetic: ${figureText(peak, flopsText)} ${peak.grade}`));
     }
   };
   const missing = [peak ? null : "its arithmetic peak", roofs.length ? null : "its memory's bandwidth"].filter(Boolean);
@@ -184,7 +184,7 @@ function drawRoofline(figure) {
       (offChip ? "Bytes are those that the plan moves to and from memory off chip, once the shared cache has served what it holds." :
         "Bytes are the planned ones between fast memory and what lies behind it. A mark may lie above the slope of memory where a cache serves part of them."),
     x: {label: offChip ? "FLOP for each byte off chip" : "FLOP for each byte moved", text: plain, ticks: (low, high) => decimalTicks(low, high, 7), include: ridges.flatMap((ridge) => [ridge / 3, ridge * 2])},
-    y: {ticks: sixDecimalTicks, text: flopsText, include: peak ? [peak.value * 1.3] : []}});
+    y: {ticks: sixDecimalTicks, text: flopsText, include: peak ? [peak.value * 1.6] : []}});
 }
 
 /** Where a slope of the roofline enters the frame, from the left or from below, with room for its label. */
