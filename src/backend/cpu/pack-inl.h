@@ -7,7 +7,9 @@
 // block.
 
 /// A block of a product: this many rows by this many vectors of sums (product-inl.h says why).
-inline constexpr Index kBlockRows = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_EMU128 ? 6 : 12;
+inline constexpr Index kBlockRows = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_EMU128 ? 6
+                                    : HWY_TARGET == HWY_NEON                           ? 8
+                                                                                       : 12;
 inline constexpr Index kBlockVectors = 2;
 inline constexpr Index kPanelWidth = kBlockVectors * kLanes;
 

@@ -2,7 +2,8 @@
 //
 // Inline code of one instruction set: included inside its namespace. A block is kBlockRows rows by
 // kBlockVectors vectors of sums; both products are sum over k of left(row, k) * right(k, column).
-// With 32 registers 24 sums leave room for two vectors of the right-hand side and one broadcast;
+// With 32 registers 24 sums leave room for two vectors of the right-hand side and one broadcast (on
+// Arm the compiler loads every left-hand number first, so 16);
 // with 16, 12 sums do.
 
 /// Rows of the next block when `rows` are left: whole blocks, then powers of two.
@@ -63,19 +64,13 @@ HWY_INLINE void with_block(Index rows, Index vectors, Product product) {
       product(fixed_rows, std::integral_constant<Index, 1>());
     }
   };
-  switch (rows) {
-    case kBlockRows:
-      return with_rows(std::integral_constant<Index, kBlockRows>());
-    case 8:
-      if constexpr (kBlockRows > 8) return with_rows(std::integral_constant<Index, 8>());
-      break;
-    case 4:
-      return with_rows(std::integral_constant<Index, 4>());
-    case 2:
-      return with_rows(std::integral_constant<Index, 2>());
-    default:
-      return with_rows(std::integral_constant<Index, 1>());
+  if (rows == kBlockRows) return with_rows(std::integral_constant<Index, kBlockRows>());
+  if constexpr (kBlockRows > 8) {
+    if (rows == 8) return with_rows(std::integral_constant<Index, 8>());
   }
+  if (rows == 4) return with_rows(std::integral_constant<Index, 4>());
+  if (rows == 2) return with_rows(std::integral_constant<Index, 2>());
+  return with_rows(std::integral_constant<Index, 1>());
 }
 
 /// A block of scores: left is packed [depth][rows], as pack_columns leaves Q.

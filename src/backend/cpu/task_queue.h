@@ -17,8 +17,8 @@ struct Workers {
 };
 
 /// Calls work(task, worker) once for each task in [0, tasks). Worker 0 reports the fraction done to
-/// progress, which may be empty. The first exception of any of them is thrown here, after all have
-/// ended.
+/// progress, which may be empty, and the caller the end, when all have ended. The first exception
+/// of any of them is thrown here, after all have ended.
 template <class Work>
 void run_tasks(const Workers& workers, schedule::Index tasks,
                const std::function<void(double)>& progress, const Work& work) {
@@ -29,8 +29,9 @@ void run_tasks(const Workers& workers, schedule::Index tasks,
     try {
       for (schedule::Index task = next++; task < tasks; task = next++) {
         work(task, worker);
-        if (worker == 0 && progress) {
-          progress(static_cast<double>(schedule::min(next, tasks)) / static_cast<double>(tasks));
+        const schedule::Index begun = next;
+        if (worker == 0 && progress && begun < tasks) {
+          progress(static_cast<double>(begun) / static_cast<double>(tasks));
         }
       }
     } catch (...) {
@@ -44,6 +45,7 @@ void run_tasks(const Workers& workers, schedule::Index tasks,
     drain(0);
   }
   if (error) std::rethrow_exception(error);
+  if (progress) progress(1);
 }
 
 }  // namespace tilewright::cpu
