@@ -16,6 +16,7 @@
 #include "report_page.h"
 #include "text.h"
 #include "tilewright/run.h"
+#include "timed_run.h"
 
 namespace tilewright::cli {
 namespace {
@@ -103,11 +104,9 @@ Status time_all(std::vector<Contender>& contenders, const AttentionTensors& tens
   Progress progress("bench");
   for (std::int64_t i = -1; i < runs; ++i) {
     for (Contender& contender : contenders) {
-      const auto start = std::chrono::steady_clock::now();
-      Status status = run(contender.plan, tensors);
-      if (!status.ok()) return status;
-      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-      if (i >= 0) contender.seconds.push_back(elapsed.count());
+      const Result<std::vector<double>> seconds = timed_runs(contender.plan, tensors, 1);
+      if (!seconds.ok()) return seconds.status();
+      if (i >= 0) contender.seconds.push_back(seconds->front());
     }
     progress.update(static_cast<double>(i + 2) / static_cast<double>(runs + 1));
   }

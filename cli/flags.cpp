@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "check.h"
+#include "timed_run.h"
 
 namespace tilewright::cli {
 namespace {
@@ -84,6 +85,7 @@ PlanOptions PlanFlags::options() const {
 
 Result<Machine> PlanFlags::machine() const {
   if (device == "auto" || device == "cpu") return this_cpu();
+  if (device == "cuda") return this_gpu();
   Result<Machine> machine = machine_profile(device);
   if (machine.ok()) return machine;
   return Status{machine.status().code(), "--device: " + machine.status().message()};
@@ -93,9 +95,9 @@ std::shared_ptr<PlanFlags> add_plan_flags(CLI::App& app, Devices devices) {
   auto flags = std::make_shared<PlanFlags>();
   CLI::Option* device = app.add_option("--device", flags->device)->capture_default_str();
   if (devices == Devices::here) {
-    device->description("Where to run")->check(one_of({"auto", "cpu"}));
+    device->description("Where to run")->check(one_of({"auto", "cpu", "cuda"}));
   } else {
-    device->description("auto, cpu, or a device that need not be here: its profile's id")
+    device->description("auto, cpu, cuda, or a device that need not be here: its profile's id")
         ->type_name("ID");
   }
   app.add_option("--threads", flags->threads, "CPU threads (default: all this process may use)")
@@ -112,10 +114,10 @@ std::shared_ptr<PlanFlags> add_plan_flags(CLI::App& app, Devices devices) {
 }
 
 Result<Plan> make_plan(const AttentionSpec& spec, const PlanFlags& flags) {
-  const Result<AttentionProblem> problem = AttentionProblem::create(spec);
-  if (!problem.ok()) return problem.status();
   const Result<Machine> machine = flags.machine();
   if (!machine.ok()) return machine.status();
+  const Result<AttentionProblem> problem = AttentionProblem::create(spec_for(*machine, spec));
+  if (!problem.ok()) return problem.status();
   return plan(*problem, *machine, flags.options());
 }
 

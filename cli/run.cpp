@@ -19,6 +19,7 @@
 #include "progress.h"
 #include "report_page.h"
 #include "text.h"
+#include "timed_run.h"
 
 namespace tilewright::cli {
 namespace {
@@ -110,25 +111,6 @@ struct ResultBuffers {
   float* lse_data() const { return reinterpret_cast<float*>(lse.get()); }
 };
 
-// The median time of so many runs.
-Result<double> timed_run(const Plan& plan, const AttentionTensors& tensors, std::int64_t repeat) {
-  Progress progress("attention");
-  RunOptions options;
-  std::int64_t done = 0;
-  options.progress = [&](double fraction) {
-    progress.update((static_cast<double>(done) + fraction) / static_cast<double>(repeat));
-  };
-  std::vector<double> seconds;
-  for (; done < repeat; ++done) {
-    const auto start = std::chrono::steady_clock::now();
-    Status status = run(plan, tensors, options);
-    if (!status.ok()) return status;
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    seconds.push_back(elapsed.count());
-  }
-  return median(seconds);
-}
-
 Status run_files(const RunFlags& flags) {
   const Layout layout = flags.layout == "bhsd" ? Layout::bhsd : Layout::bshd;
   Result<std::unique_ptr<Operands>> read = read_operands(flags.paths, layout, flags.packed);
@@ -157,11 +139,16 @@ Status run_files(const RunFlags& flags) {
   tensors.o = buffers->o.get();
   tensors.lse = buffers->lse_data();
 
-  const Result<double> seconds = timed_run(*plan, tensors, flags.repeat);
+  Result<std::vector<double>> seconds = std::vector<double>();
+  {
+    Progress progress("attention");
+    seconds = timed_runs(*plan, tensors, flags.repeat,
+                         [&](double fraction) { progress.update(fraction); });
+  }
   if (!seconds.ok()) return seconds.status();
   status = outputs->write(tensors.o, tensors.lse);
   if (!status.ok()) return status;
-  const Report report{*seconds, flops_of(plan->problem, operands), buffers->bytes,
+  const Report report{median(*seconds), flops_of(plan->problem, operands), buffers->bytes,
                       peak_resident_bytes()};
   for (const std::string& note : operands.notes) fmt::print(stderr, "note: {}\n", note);
   if (page->wanted()) {

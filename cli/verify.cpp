@@ -14,6 +14,7 @@
 #include "reference/tolerance.h"
 #include "text.h"
 #include "tilewright/run.h"
+#include "timed_run.h"
 
 namespace tilewright::cli {
 namespace {
@@ -50,7 +51,10 @@ Status verify_one(std::uint64_t seed, const Machine& machine, const PlanOptions&
     tally.failures.push_back({seed, reference::to_text(what), std::move(why)});
     return Status{};
   };
-  const Result<Plan> chosen = plan(data->problem(), machine, options);
+  const Result<AttentionProblem> problem =
+      AttentionProblem::create(spec_for(machine, data->problem().spec()));
+  if (!problem.ok()) return problem.status();
+  const Result<Plan> chosen = plan(*problem, machine, options);
   const Status refusal = chosen.ok() ? check_runnable(*chosen) : chosen.status();
   if (!refusal.ok()) {
     if (refusal.code() != StatusCode::unsupported) return refusal;
@@ -59,7 +63,7 @@ Status verify_one(std::uint64_t seed, const Machine& machine, const PlanOptions&
   }
   data->prepare_run();
   const AttentionTensors tensors = data->tensors();
-  const Status status = run(*chosen, tensors);
+  const Status status = timed_runs(*chosen, tensors, 1).status();
   if (!status.ok()) return fail(status.message());
   if (const auto touched = data->violation()) return fail(*touched);
   const reference::Comparison comparison =

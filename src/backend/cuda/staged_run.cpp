@@ -93,6 +93,14 @@ std::int64_t scalar_count(const AttentionSpec& spec, PerHead kind) {
 
 }  // namespace
 
+AttentionSpec staged_spec(AttentionSpec spec) {
+  spec.q_lengths.space = spec.kv_lengths.space = MemorySpace::device;
+  for (Operand* operand : {&spec.q, &spec.k, &spec.v}) {
+    operand->alignment_bytes = std::max(operand->alignment_bytes, kCopyEngineAlignment);
+  }
+  return spec;
+}
+
 Result<StagedReport> run_staged(const Plan& plan, const AttentionTensors& host, int repeats) {
   Result<DeviceSession> session = DeviceSession::open();
   if (!session.ok()) return session.status();
@@ -134,20 +142,17 @@ Result<StagedReport> run_staged(const Plan& plan, const AttentionTensors& host, 
   options.workspace.data = *workspace;
   status = cuda::prepare(plan);
   if (status.ok()) status = cuda::init_workspace(plan, options.workspace, options.stream);
-  std::vector<float> times_ms;
+  StagedReport report;
   for (int run = 0; run < std::max(repeats, 1) && status.ok(); ++run) {
     const Result<float> time = session->time_ms([&] { return run_forward(plan, device, options); });
     status = time.status();
-    if (time.ok()) times_ms.push_back(*time);
+    if (time.ok()) report.seconds.push_back(1e-3 * static_cast<double>(*time));
   }
   if (status.ok()) status = staging.fetch(host.o, device.o, o_reach);
   if (status.ok()) status = staging.fetch(host.lse, device.lse, lse_reach);
   if (!status.ok()) return status;
-  std::nth_element(times_ms.begin(),
-                   times_ms.begin() + static_cast<std::ptrdiff_t>(times_ms.size() / 2),
-                   times_ms.end());
-  return StagedReport{1e-3 * static_cast<double>(times_ms[times_ms.size() / 2]),
-                      static_cast<std::int64_t>(session->allocated_bytes())};
+  report.device_bytes = static_cast<std::int64_t>(session->allocated_bytes());
+  return report;
 }
 
 }  // namespace tilewright::cuda
