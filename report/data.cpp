@@ -123,6 +123,8 @@ json walk_json(const Walk& walk) {
           {"heads", walk.heads},
           {"q_rows", walk.tile.q_rows},
           {"kv_rows", walk.tile.kv_rows},
+          {"through_cache", walk.hand_off.s || walk.hand_off.p || walk.hand_off.o},
+          {"kv_splits", walk.kv_splits},
           {"same_lengths", walk.same_lengths},
           {"example_scores", walk.example_scores},
           {"standard_bytes", walk.standard_bytes},

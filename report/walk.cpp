@@ -54,6 +54,17 @@ double example_score(std::int64_t query, std::int64_t key) {
                         0.5 * std::sin(static_cast<double>(query)) - 1.5);
 }
 
+/// What the plan's traffic says of the way between matrix and vector unit.
+HandOff hand_off_of(const Traffic& traffic) {
+  HandOff found;
+  for (const TensorTraffic& tensor : traffic.tensors) {
+    found.s = found.s || tensor.tensor == "s";
+    found.p = found.p || tensor.tensor == "p";
+    found.o = found.o || (tensor.tensor == "o" && tensor.bytes_read > 0);
+  }
+  return found;
+}
+
 /// The running maximum and sum of one row.
 class RowSoftmax {
  public:
@@ -96,8 +107,10 @@ std::optional<Walk> make_walk(
   TrafficShape shape = traffic_shape(plan.problem);
   shape.packed_heads = shape.sequences = forward.packed_heads;
   shape.kv_sequences = 1;
+  if (plan.family == KernelFamily::cpu_forward) shape.score_bytes = sizeof(float);
   Walk walk;
   walk.heads = forward.packed_heads;
+  walk.kv_splits = forward.kv_splits;
   walk.tile = {tile_tokens(shape, forward.tile), forward.tile.kv_rows};
   const DrawnLengths drawn = drawn_lengths(plan.problem.q_len(), plan.problem.kv_len(), walk.tile);
   walk.same_lengths = drawn.q_len == plan.problem.q_len() && drawn.kv_len == plan.problem.kv_len();
@@ -108,6 +121,13 @@ std::optional<Walk> make_walk(
                                        spec.mask.window_left, spec.mask.window_right);
 
   shape.rule = walk.rule;
+  walk.hand_off = hand_off_of(plan.traffic);
+  // Written and read back for each score, and for each row of a key tile's part of O.
+  const Index score_bytes =
+      walk.heads * 2 *
+      ((walk.hand_off.s ? Index{sizeof(float)} : 0) + (walk.hand_off.p ? shape.element_bytes : 0));
+  const Index part_bytes =
+      walk.hand_off.o ? walk.heads * 2 * shape.v_dim * Index{sizeof(float)} : 0;
   walk.standard_bytes = standard_traffic(shape, walk.tile, {}).bytes();
   const Index q_row_bytes = walk.heads * shape.qk_dim * shape.element_bytes;
   const Index kv_row_bytes = (shape.qk_dim + shape.v_dim) * shape.element_bytes;
@@ -132,7 +152,8 @@ std::optional<Walk> make_walk(
       const Index key_end = std::min<Index>(key + walk.tile.kv_rows, drawn.kv_len);
       step.action = Action::visit;
       step.kv_tile = tile;
-      step.bytes_so_far = bytes += (key_end - key) * kv_row_bytes;
+      step.bytes_so_far = bytes += (key_end - key) * kv_row_bytes +
+                                   (end - begin) * ((key_end - key) * score_bytes + part_bytes);
       step.tile_max.reset();
       step.rescale = 1;
       row.add(walk.rule, end - 1, key, key_end, row_score, step);

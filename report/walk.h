@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/traffic.h"
 #include "schedule/mask_rule.h"
 #include "schedule/tile_walk.h"
 #include "tilewright/plan.h"
@@ -33,8 +34,10 @@ struct Walk {
   schedule::MaskRule rule;
   Tile tile;                   ///< q_rows: tokens
   schedule::Index heads = 1;   ///< query heads in each query tile
+  HandOff hand_off;            ///< what crosses to the vector unit and back through the cache
   bool same_lengths = true;    ///< drawn at the plan's own lengths, not at shorter or longer ones
   bool example_scores = true;  ///< made up, not the run's
+  std::int64_t kv_splits = 1;  ///< the plan's; drawn as one part
   std::vector<schedule::TileWalk> q_tiles;
   std::vector<Step> steps;
   std::int64_t standard_bytes = 0;  ///< the unfused schedule's, at the drawn lengths

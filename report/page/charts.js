@@ -142,9 +142,10 @@ function drawMemory(figure) {
 }
 
 function drawRoofline(figure) {
-  const {peak_flops_per_second: peak, roofs, dtype} = data.machine;
+  const {peak_flops_per_second: peak, dtype} = data.machine;
   const offChip = data.series.every((series) => series.points.every((point) => point.off_chip_bytes > 0));
   const bytes = (point) => (offChip ? point.off_chip_bytes : point.traffic_bytes);
+  const roofs = data.machine.roofs.filter((roof) => roof.label === "memory" || !offChip);
   const lines = seriesLines("measured_seconds", "modelled_seconds");
   for (const line of lines) {
     line.points = line.source.filter((point) => bytes(point) > 0 && point.flops > 0).map((point) => {

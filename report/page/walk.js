@@ -80,6 +80,7 @@ function walkCaption(walk) {
   const parts = [`${walk.heads === 1 ? "One head." : `${walk.heads} query heads of one kv head, which share each query tile.`} Tiles of ${countText(rows)} queries by ${countText(keys)} keys, drawn for ` +
     `${countText(walk.q_len)} queries and ${countText(walk.kv_len)} keys.`];
   if (!walk.same_lengths) parts.push("The plan's own lengths would be too many or too few tiles to draw; its tile is as drawn.");
+  if (walk.kv_splits > 1) parts.push(`The plan computes the keys in ${walk.kv_splits} parts and merges them; this is drawn as one.`);
   if (walk.example_scores) parts.push("The scores of the sample row are made up; its arithmetic is real.");
   return parts.join(" ");
 }
@@ -97,12 +98,12 @@ function narrate(walk, steps, at, kTiles) {
     return `The walk of queries ${queries} is done: their output is divided by the sum, once, and written. ` +
       (end <= first ? "The mask lets them see no key, so it is 0." :
         skipped > 0 ? `${skipped} of ${kTiles} key tiles were never read: the mask hides them from every one of these queries.` :
-        "No score was ever written.");
+        walk.through_cache ? "No score outlives its tile." : "No score was ever written.");
   }
   const keys = `${countText(step.k * walk.kv_rows)} to ${countText(Math.min((step.k + 1) * walk.kv_rows, walk.kv_len) - 1)}`;
   const masked = step.k < walk.q_tiles[step.q][2] || step.k >= walk.q_tiles[step.q][3];
   let text = `Keys and values ${keys} replace the tile before. ${countText(walk.q_rows)} x ${countText(walk.kv_rows)} scores are made, ` +
-    "used and forgotten. ";
+    (walk.through_cache ? "sent through the cache to the vector unit and back, and forgotten. " : "used and forgotten. ");
   if (masked) text += "The mask's edge runs through this tile, so scores beyond it are set to minus infinity. ";
   const before = steps[at - 1];
   if (step.max === null) return text + "The sample row has seen no key yet.";
