@@ -36,6 +36,9 @@ add_library(tilewright_warnings INTERFACE)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   set(no_false_alarms -Wno-restrict)  # GCC 12 warns of its own string concatenation.
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND TILEWRIGHT_SANITIZE)
+  list(APPEND no_false_alarms -Wno-maybe-uninitialized)  # GCC warns of <regex> and others when instrumented.
+endif()
 target_compile_options(tilewright_warnings INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
   -Wno-psabi ${no_false_alarms})
 if(TILEWRIGHT_WERROR)
