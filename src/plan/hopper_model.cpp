@@ -19,7 +19,7 @@ class HopperModel : public KernelModel {
   HopperModel(const AttentionProblem& problem, const Machine& machine, Placement placement)
       : KernelModel(problem, machine), placement_(std::move(placement)) {
     base_ = hopper_specialisation(problem, ForwardPlan{});
-    preferred_ = schedule::preferred_tile(base_);
+    preferred_ = schedule::preferred_tile(base_, problem.kv_len());
     for (std::size_t i = 0; i < machine.stores.size(); ++i) {
       if (machine.stores[i].name == "shared memory") shared_ = i;
       if (machine.stores[i].name == "registers") registers_ = i;

@@ -23,6 +23,7 @@ struct Workload {
   bool alibi = false;
   bool unaligned = false;  ///< read by plain copies instead of TMA
   bool split = false;      ///< over keys, or with fp32 output
+  std::int64_t tokens = 2048;
 };
 
 std::vector<Workload> workloads() {
@@ -37,6 +38,10 @@ std::vector<Workload> workloads() {
       Workload unaligned = plain;
       unaligned.unaligned = true;
       all.insert(all.end(), {plain, split, unaligned});
+      for (const std::int64_t tokens : {512, 16384}) {  // where another tile is better
+        plain.tokens = tokens;
+        all.push_back(plain);
+      }
     }
   }
   for (const int dim : {128, 256}) {  // of models that cap their scores
@@ -54,8 +59,9 @@ std::vector<Workload> workloads() {
 
 AttentionSpec spec_of(const Workload& workload, DType dtype) {
   AttentionSpec spec;
-  spec.q_lengths.max_tokens = 8192;
-  spec.kv_lengths.max_tokens = 8192;
+  spec.batch = 32;  // tiles for every unit, so that no plan splits keys
+  spec.q_lengths.max_tokens = workload.tokens;
+  spec.kv_lengths.max_tokens = workload.tokens;
   spec.heads = spec.kv_heads = 16;
   spec.dtype = dtype;
   spec.qk_dim = workload.qk_dim;
