@@ -197,8 +197,9 @@ Result<std::vector<Contender>> time_schedules(const AttentionSpec& spec, const B
 }
 
 // The page shows shorter lengths as well: together they take less time than the one asked for.
-Status write_page(ReportPage& page, const std::vector<Contender>& contenders,
-                  const AttentionSpec& spec, const BenchFlags& flags) {
+Status write_page(ReportPage& page, const Machine& machine,
+                  const std::vector<Contender>& contenders, const AttentionSpec& spec,
+                  const BenchFlags& flags) {
   std::vector<TimedRun> runs;
   const auto add = [&runs](const std::vector<Contender>& timed) {
     for (const Contender& contender : timed) {
@@ -211,7 +212,7 @@ Status write_page(ReportPage& page, const std::vector<Contender>& contenders,
     if (!timed.ok()) return timed.status();
     add(*timed);
   }
-  return page.write(runs);
+  return page.write(machine, runs);
 }
 
 Status bench(const BenchFlags& flags) {
@@ -225,7 +226,7 @@ Status bench(const BenchFlags& flags) {
   if (!timed.ok()) return timed.status();
   const std::vector<Contender>& contenders = *timed;
   if (page->wanted()) {
-    Status status = write_page(*page, contenders, spec, flags);
+    Status status = write_page(*page, *machine, contenders, spec, flags);
     if (!status.ok()) return status;
   }
   if (*flags.json) {

@@ -280,7 +280,7 @@ Status run_demo(const DemoFlags& flags) {
   fmt::print("{}\n", *flags.json ? to_json(*report) : to_text(*report));
   const std::vector<TimedRun> runs = timed_runs(*report, flags);
   if (page->wanted() && !runs.empty()) {
-    Status status = page->write(runs);
+    Status status = page->write(this_cpu(), runs);
     if (!status.ok()) return status;
   }
   for (const DemoRow& row : report->rows) {

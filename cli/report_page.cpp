@@ -46,19 +46,21 @@ Result<ReportPage> ReportPage::create(const std::string& path) {
   return page;
 }
 
-Status ReportPage::write(const std::vector<TimedRun>& runs, ScoreOf score) {
+Status ReportPage::write(const Machine& machine, const std::vector<TimedRun>& runs, ScoreOf score,
+                         std::optional<report::Sweep> sweep) {
   if (!file_) return {};
   report::Contents contents;
   const AttentionProblem problem = runs.front().plan.problem;
   contents.heading = report::describe(problem);
-  contents.machine = this_cpu();
+  contents.machine = machine;
+  contents.sweep = std::move(sweep);
   contents.score = std::move(score);
   for (const TimedRun& run : runs) {
     contents.entries.push_back({report::series_name(run.plan.forward().schedule), run.plan,
                                 run.seconds, run.peak_memory_bytes});
   }
   Figure& bandwidth = contents.machine.memory_bytes_per_second;
-  if (!bandwidth.known()) {
+  if (!bandwidth.known() && machine.id == this_cpu().id) {
     bandwidth = measure_memory_bandwidth(contents.machine);
     for (report::Entry& entry : contents.entries) model_again(entry.plan, contents.machine);
   }

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "files/output_file.h"
+#include "report/report.h"
 #include "tilewright/attention.h"
+#include "tilewright/machine.h"
 #include "tilewright/plan.h"
 #include "tilewright/run.h"
 #include "tilewright/status.h"
@@ -20,10 +22,10 @@ class App;
 
 namespace tilewright::cli {
 
-/// One plan that was run here.
+/// One plan, and what was measured of it here.
 struct TimedRun {
   Plan plan;
-  double seconds = 0;                             ///< median
+  std::optional<double> seconds;                  ///< median; unset: not run
   std::optional<std::int64_t> peak_memory_bytes;  ///< of a process that did nothing else
 };
 
@@ -38,7 +40,8 @@ class ReportPage {
   bool wanted() const noexcept { return file_.has_value(); }
   /// The first run is the one explained; others are for comparison. Lengths and schedules around it
   /// that were not run are planned.
-  Status write(const std::vector<TimedRun>& runs, ScoreOf score = {});
+  Status write(const Machine& machine, const std::vector<TimedRun>& runs, ScoreOf score = {},
+               std::optional<report::Sweep> sweep = std::nullopt);
 
  private:
   std::optional<files::OutputFile> file_;

@@ -152,7 +152,9 @@ Status run_files(const RunFlags& flags) {
                       peak_resident_bytes()};
   for (const std::string& note : operands.notes) fmt::print(stderr, "note: {}\n", note);
   if (page->wanted()) {
-    status = page->write({{*plan, report.seconds, report.peak_bytes}},
+    const Result<Machine> machine = flags.plan->machine();
+    if (!machine.ok()) return machine.status();
+    status = page->write(*machine, {{*plan, report.seconds, report.peak_bytes}},
                          first_head_scores(plan->problem, tensors));
     if (!status.ok()) return status;
   }

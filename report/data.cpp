@@ -135,9 +135,9 @@ json walk_json(const Walk& walk) {
 json sweep_json(const Sweep& sweep) {
   json points = json::array();
   for (const SweepPoint& point : sweep.points) {
-    points.push_back({{"tile", {point.tile.q_rows, point.tile.kv_rows}},
-                      {"footprint_bytes", point.footprint_bytes},
-                      {"fits", point.fits},
+    points.push_back({{"series", point.series},
+                      {"tile", {point.tile.q_rows, point.tile.kv_rows}},
+                      {"footprint_bytes", optional_json(point.footprint_bytes)},
                       {"modelled_seconds", optional_json(point.modelled_seconds)},
                       {"measured_seconds", optional_json(point.measured_seconds)},
                       {"traffic_bytes", optional_json(point.traffic_bytes)}});

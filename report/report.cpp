@@ -40,7 +40,8 @@ std::string sweep_section(const std::optional<Sweep>& sweep) {
   return "<section aria-labelledby=\"sweep-title\">\n<h2 id=\"sweep-title\">Other tiles</h2>\n"
          "<p>Small tiles pay their overhead often and fetch keys again and again. Large ones do "
          "not "
-         "fit.</p>\n<figure id=\"fig-sweep\"></figure>\n" +
+         "fit.</p>\n<div class=\"pair\"><figure id=\"fig-sweep\"></figure><figure "
+         "id=\"fig-sweep-bytes\"></figure></div>\n" +
          folded(sweep_table(sweep)) + "</section>\n";
 }
 

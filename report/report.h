@@ -24,9 +24,9 @@ struct Entry {
 
 /// One tile of a sweep.
 struct SweepPoint {
+  std::string series;  ///< what is varied: points of one name make one line
   Tile tile;
-  std::int64_t footprint_bytes = 0;  ///< in the sweep's store
-  bool fits = true;
+  std::optional<std::int64_t> footprint_bytes;  ///< in the sweep's store; unset: it was refused
   std::optional<double> modelled_seconds;
   std::optional<double> measured_seconds;
   std::optional<std::int64_t> traffic_bytes;

@@ -198,15 +198,16 @@ std::string time_table(const Entry& entry) {
 
 std::string sweep_table(const std::optional<Sweep>& sweep) {
   if (!sweep) return "";
-  Table table("Tiles tried", {"tile", "footprint", "fits " + sweep->store, "time, modelled",
-                              "time, measured", "bytes moved"});
+  Table table("Tiles tried", {"tile", "varied", "bytes of " + sweep->store, "time, modelled",
+                              "time, measured", "bytes to and from fast memory"});
   for (const SweepPoint& point : sweep->points) {
-    table.add({fmt::format("{} x {}", point.tile.q_rows, point.tile.kv_rows),
-               bytes_text(static_cast<double>(point.footprint_bytes)),
-               point.fits ? "yes" : "no, refused",
-               optional_text(point.modelled_seconds, seconds_text, kNotModelled),
-               optional_text(point.measured_seconds, seconds_text, kNotMeasured),
-               optional_text(point.traffic_bytes, bytes_text, kNotModelled)});
+    const bool fits = point.footprint_bytes.has_value();
+    const std::string refused = fits ? "" : "-";
+    table.add({fmt::format("{} x {}", point.tile.q_rows, point.tile.kv_rows), point.series,
+               fits ? bytes_text(static_cast<double>(*point.footprint_bytes)) : "refused",
+               fits ? optional_text(point.modelled_seconds, seconds_text, kNotModelled) : refused,
+               fits ? optional_text(point.measured_seconds, seconds_text, kNotMeasured) : refused,
+               fits ? optional_text(point.traffic_bytes, bytes_text, kNotModelled) : refused});
   }
   return table.html();
 }

@@ -196,22 +196,32 @@ function slopeEntry(x, y, rate, frame, start, end) {
   return {x: x(end), y: y(end * rate)};
 }
 
-function drawSweep(figure) {
-  const sweep = data.sweep;
-  const of = (points, key, word) => points.filter((point) => point[key] > 0).map((point) => ({x: point.footprint_bytes, y: point[key],
-    text: `${point.tile[0]} x ${point.tile[1]} ${word} ${secondsText(point[key])}, takes ${bytesText(point.footprint_bytes)}`}));
-  const fitting = sweep.points.filter((point) => point.fits), refused = sweep.points.filter((point) => !point.fits);
-  const lines = [
-    {name: "measured", shape: 0, color: "var(--series-0)", measured: true, points: of(fitting, "measured_seconds", "takes")},
-    {name: "modelled", shape: 0, color: "var(--series-0)", measured: false, points: of(fitting, "modelled_seconds", "is modelled at")},
-    {name: "refused: does not fit", shape: 1, color: "var(--limit)", measured: false, points: of(refused, "modelled_seconds", "would need")}];
-  chart(figure, {title: `Time against what a tile takes of ${sweep.store}`, lines, joined: false, height: 320,
+/** One quantity of a sweep's tiles against what they take of the limiting store. */
+function againstFootprint(figure, title, kinds, text, ticks, caption) {
+  const {sweep} = data;
+  const names = [...new Set(sweep.points.map((point) => point.series))];
+  const lines = names.flatMap((name, shape) => kinds.map(([key, word, solid]) => ({
+    name: `${name}, ${word}`, shape, color: seriesColor(shape === 0 ? 0 : shape + 1), measured: solid,
+    points: sweep.points.filter((point) => point.series === name && point.footprint_bytes !== null && point[key] > 0)
+      .sort((a, b) => a.footprint_bytes - b.footprint_bytes)
+      .map((point) => ({x: point.footprint_bytes, y: point[key],
+        text: `${point.tile[0]} x ${point.tile[1]}: ${text(point[key])}, ${bytesText(point.footprint_bytes)} of ${sweep.store}`}))})));
+  chart(figure, {title, lines: lines.filter((line) => line.points.length), height: 300, caption,
     behind: (svg, x, y, frame) => {
       const limit = x(sweep.capacity_bytes);
-      svg.append(make("rect", {x: limit, y: frame.top, width: Math.max(0, frame.right - limit), height: frame.bottom - frame.top, fill: "var(--limit)", "fill-opacity": 0.08}),
+      svg.append(make("rect", {x: limit, y: frame.top, width: Math.max(0, frame.right - limit), height: frame.bottom - frame.top, fill: "var(--limit)", "fill-opacity": 0.1}),
         make("line", {x1: limit, x2: limit, y1: frame.top, y2: frame.bottom, stroke: "var(--limit)", "stroke-width": 2}),
         make("text", {x: limit - 6, y: frame.top + 12, "text-anchor": "end"}, `${sweep.store} holds ${bytesText(sweep.capacity_bytes)}`));
     },
-    x: {label: "bytes of the tile set", text: bytesText, ticks: (low, high) => logTicks(low, high, 2, 6), include: [sweep.capacity_bytes * 1.5]},
-    y: {ticks: sixDecimalTicks, text: secondsText}});
+    x: {label: `bytes that the tile takes of ${sweep.store}`, text: bytesText, ticks: (low, high) => logTicks(low, high, 2, 6), include: [sweep.capacity_bytes * 1.6]},
+    y: {ticks, text}});
+}
+
+function drawSweep(figure) {
+  const refused = data.sweep.points.filter((point) => point.footprint_bytes === null).map((point) => point.tile.join(" x "));
+  againstFootprint(figure, "Time", [["measured_seconds", "measured", true], ["modelled_seconds", "modelled", false]], secondsText, sixDecimalTicks,
+    refused.length ? `Refused, because they do not fit: ${[...new Set(refused)].join(", ")}.` : "Every tile tried fits.");
+}
+function drawSweepBytes(figure) {
+  againstFootprint(figure, "Bytes to and from fast memory", [["traffic_bytes", "planned", false]], bytesText, binaryTicks);
 }

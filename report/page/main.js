@@ -2,7 +2,7 @@
 const FIGURES = {
   "fig-walk": drawWalk, "fig-hierarchy": drawHierarchy, "fig-roofline": drawRoofline, "fig-time": drawTime,
   "fig-bytes": drawBytes, "fig-memory": drawMemory, "fig-footprint": drawFootprint, "fig-terms": drawTerms,
-  "fig-sweep": drawSweep,
+  "fig-sweep": drawSweep, "fig-sweep-bytes": drawSweepBytes,
 };
 for (const [id, draw] of Object.entries(FIGURES)) {
   const figure = document.getElementById(id);

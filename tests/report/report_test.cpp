@@ -254,13 +254,13 @@ TEST(ReportPage, ComparesWithTheOtherScheduleAtTheSameLength) {
 TEST(ReportPage, SweepIsShownWhenThereIsOne) {
   Contents contents = one_entry();
   EXPECT_EQ(page(contents).find("id=\"fig-sweep\""), std::string::npos);
-  contents.sweep =
-      Sweep{"L2",
-            1 << 20,
-            {{{64, 64}, 1000, true, 0.25, {}, {}}, {{4096, 4096}, 1 << 28, false, {}, {}, {}}}};
+  const SweepPoint fits{"keys", {64, 64}, 1000, 0.25, std::nullopt, std::nullopt};
+  const SweepPoint refused{"keys",       {64, 4096},   std::nullopt,
+                           std::nullopt, std::nullopt, std::nullopt};
+  contents.sweep = Sweep{"L2", 1 << 20, {fits, refused}};
   const std::string html = page(contents);
   EXPECT_NE(html.find("id=\"fig-sweep\""), std::string::npos);
-  EXPECT_NE(html.find("no, refused"), std::string::npos);
+  EXPECT_NE(html.find(">refused<"), std::string::npos);
 }
 
 TEST(ReportText, NumbersHaveUnits) {
