@@ -1,5 +1,9 @@
 // tests/conformance/cuda_variants.cpp: the CUDA backend: TMA and plain copies, chosen and forced
 // tiles, splits.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstring>
 
 #include "backend/cuda/device_session.h"
@@ -20,6 +24,31 @@ std::uintptr_t number(const void* address) {
   return reinterpret_cast<std::uintptr_t>(address);
 }
 
+// Buffers beyond this are sparse on the host: only what was ever written travels.
+constexpr std::size_t kSparseBytes = std::size_t{1} << 28;
+
+/// Calls visit(offset, bytes) for the parts of a buffer that take up host memory: all of a small
+/// one.
+template <typename Visit>
+Status for_each_resident_part(const HostBuffer& buffer, Visit&& visit) {
+  if (buffer.bytes < kSparseBytes) return visit(std::size_t{0}, buffer.bytes);
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t pages = (buffer.bytes + page - 1) / page;
+  std::vector<unsigned char> resident(pages);
+  if (mincore(buffer.data, buffer.bytes, resident.data()) != 0) {
+    return {StatusCode::internal, "mincore refused a sparse buffer"};
+  }
+  for (std::size_t at = 0; at < pages; ++at) {
+    if ((resident[at] & 1) == 0) continue;
+    const std::size_t first = at;
+    while (at < pages && (resident[at] & 1) != 0) ++at;
+    const std::size_t end = std::min(at * page, buffer.bytes);
+    Status status = visit(first * page, end - first * page);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
 /// Device copies of a call's buffers, whole, and the tensors' addresses in them.
 class DeviceCall {
  public:
@@ -35,7 +64,9 @@ class DeviceCall {
       const std::uintptr_t first = first_tensor(call, buffer);
       const std::uintptr_t place = aligned ? kAlignment - first % kAlignment : 0;
       char* device = static_cast<char*>(*memory) + (place + number(buffer.data)) % kAlignment;
-      Status status = session_.copy_to_device(device, buffer.data, buffer.bytes);
+      Status status = for_each_resident_part(buffer, [&](std::size_t at, std::size_t bytes) {
+        return session_.copy_to_device(device + at, static_cast<char*>(buffer.data) + at, bytes);
+      });
       if (!status.ok()) return status;
       copies_.push_back({buffer, device});
     }
@@ -55,7 +86,10 @@ class DeviceCall {
   Status copy_out() {
     for (const Copy& copy : copies_) {
       if (!copy.host.output) continue;
-      Status status = session_.copy_to_host(copy.host.data, copy.device, copy.host.bytes);
+      Status status = for_each_resident_part(copy.host, [&](std::size_t at, std::size_t bytes) {
+        return session_.copy_to_host(static_cast<char*>(copy.host.data) + at, copy.device + at,
+                                     bytes);
+      });
       if (!status.ok()) return status;
     }
     return session_.synchronize();
@@ -176,7 +210,10 @@ std::vector<std::unique_ptr<Variant>> cuda_variants() {
   };
   add({"tma", true, {}});
   add({"copies", false, {}});
-  // Tiles and splits that are not in the pack need the compiler.
+  PlanOptions split;
+  split.kv_splits = 3;
+  add({"tma, 3 splits", true, split});
+  // Tiles that are not in the pack need the compiler.
   if (cuda::nvrtc().ok()) {
     PlanOptions small;
     small.tile = Tile{128, 64};

@@ -196,8 +196,9 @@ TEST(Memory, Case08_a_million_heads) {
     what.spec.qk_dim = 2;
     ProblemData data = make(what);
     const AttentionTensors t = data.tensors();
-    const auto* v = static_cast<const float*>(t.v);
-    const auto* o = static_cast<const float*>(t.o);
+    const auto number = [&](const void* data_of, std::int64_t i) {
+      return reference::load(data_of, what.spec.dtype, i);
+    };
     for (const auto& variant : variants()) {
       SCOPED_TRACE(variant->name());
       if (!run_one(*variant, data)) continue;
@@ -209,9 +210,9 @@ TEST(Memory, Case08_a_million_heads) {
       for (std::int64_t head = 0; head < batch * 1024; ++head) {
         for (std::int64_t d = 0; d < 2; ++d) {
           const std::int64_t b = head / 1024;
-          const float first = v[(b * kv_len * 1024 + head % 1024) * 2 + d];
-          const float last = v[((b * kv_len + kv_len - 1) * 1024 + head % 1024) * 2 + d];
-          const float got = o[head * 2 + d];
+          const float first = number(t.v, (b * kv_len * 1024 + head % 1024) * 2 + d);
+          const float last = number(t.v, ((b * kv_len + kv_len - 1) * 1024 + head % 1024) * 2 + d);
+          const float got = number(t.o, head * 2 + d);
           const float slack = kv_len == 1 ? 0 : 1e-6f;
           if (!(got >= std::min(first, last) - slack && got <= std::max(first, last) + slack)) {
             ++wrong;

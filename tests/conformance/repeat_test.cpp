@@ -134,7 +134,7 @@ TEST(Repeat, Case15_batch_invariant_bits_whatever_the_neighbours) {
 
 // As a replayed graph does it: the problem and its plan stay, the lengths change in place.
 TEST(Repeat, Case25_lengths_are_read_when_running_only) {
-  Case what = mixed_case(DType::f32);
+  Case what = mixed_case(usual_dtype());
   ProblemData data = make(what);
   auto* q_lengths = const_cast<std::int32_t*>(data.tensors().q_lengths);
   auto* kv_lengths = const_cast<std::int32_t*>(data.tensors().kv_lengths);
