@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-SECTIONS = {"walk": 860, "hierarchy": 860, "roofline": 860, "growth": 1040}  # widths in pixels
+SECTIONS = {"walk": 860, "roofline": 860, "growth": 1040}  # widths in pixels
 
 
 def browse(page, width, height, dark, *flags):

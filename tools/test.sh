@@ -66,7 +66,7 @@ case "${1:-release}" in
     say 'clang-format'
     git ls-files '*.h' '*.cpp' '*.c' '*.cu' | xargs clang-format --dry-run -Werror
     say 'clang-tidy'
-    git ls-files 'src/*.cpp' 'cli/*.cpp' | xargs -P "$jobs" -n 4 clang-tidy -p build --quiet \
+    git ls-files 'src/*.cpp' 'cli/*.cpp' 'report/*.cpp' | xargs -P "$jobs" -n 4 clang-tidy -p build --quiet \
       --extra-arg=-Wno-unknown-warning-option 2>/dev/null
     ;;
   *)

@@ -46,7 +46,7 @@ function chart(figure, {title, lines, x: xAxis, y: yAxis, height = 260, behind, 
     return;
   }
   figure.append(legend(lines.filter((line) => line.points.length)));
-  const readout = make("p", {class: "readout quiet", "aria-live": "polite"}, "Point at a mark, or use the arrow keys, to read it.");
+  const readout = make("p", {class: "readout quiet", "aria-live": "polite"}, "Point at a mark or use the arrow keys.");
   const holder = make("div");
   figure.append(holder, readout);
   if (caption) figure.append(make("figcaption", {}, caption));
@@ -169,7 +169,7 @@ function drawRoofline(figure) {
       const angle = Math.atan2(y(end * rate) - y(start * rate), x(end) - x(start)) * 180 / Math.PI;
       // The label stands where the slope enters the frame.
       const at = slopeEntry(x, y, rate, frame, start, end);
-      inside.append(make("text", {transform: `translate(${at.x} ${at.y}) rotate(${angle})`, dy: -7, class: "strong"},
+      inside.append(make("text", {transform: `translate(${at.x} ${at.y}) rotate(${angle})`, dy: frame.right - frame.left < 480 ? 16 : -7, class: "strong"},
         `${roof.label}: ${figureText(roof.bytes_per_second, rateText)} ${roof.bytes_per_second.grade}`));
     });
     if (peak) {
