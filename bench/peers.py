@@ -90,7 +90,7 @@ class Tilewright:
             self.check(self.c.tilewright_run(plan, ctypes.byref(tensors), None))
             return o
 
-        run.text = self.c.tilewright_plan_text(plan).decode().splitlines()[0]
+        run.text = " ".join(self.c.tilewright_plan_text(plan).decode().split("\n")[1:2])
         return run
 
 

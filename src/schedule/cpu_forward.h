@@ -10,6 +10,9 @@
 // - Rows are taken kCpuRowBlock at a time (fewer on 16-register machines, and at the end): such a
 //   block's scores against the whole key tile stay in L1 (score_bytes) while K and V stream past
 //   from L2. q_rows best is a multiple of kCpuRowBlock; any other is legal.
+// - Under a mask, rows that see none of a tile's keys are skipped a row block at a time, and keys
+// that
+//   a row block does not see 32 at a time: large tiles waste little along a diagonal.
 // - Packing costs about as much as 4 to 8 rows do, so q_rows of 96 and more hide it; it does not
 //   shrink with kv_rows. kv_rows pays for rescaling O (3 of kv_rows parts): 64 and more hide it.
 #pragma once
@@ -28,6 +31,8 @@ inline constexpr Index kCpuRowBlock = 12;
 /// A task of at most this many rows reads K and V in place and packs nothing (where dims are whole
 /// vectors and dim strides 1).
 inline constexpr Index kCpuStreamedRows = 16;
+/// Rows that a score block has room for: those of the largest block, of two matrix tiles.
+inline constexpr Index kCpuScoreRows = 32;
 /// Floats between two rows of a score block: odd in cache lines, so that rows spread over L1's
 /// sets.
 inline constexpr Index kCpuScoreStride = kCpuMaxKeyRows + 16;
@@ -59,11 +64,13 @@ struct CpuForwardFootprint {
 
 constexpr CpuForwardFootprint cpu_forward_footprint(Index q_rows, Index kv_rows, Index qk_dim,
                                                     Index v_dim, Index operand_bytes = 4) {
-  const Index qk_bytes = round_up(qk_dim * operand_bytes, 4);
+  // Matrix tiles step through 32 bf16 numbers at once.
+  const Index step = operand_bytes == 2 ? 32 : 1;
+  const Index qk_bytes = round_up(qk_dim, step) * operand_bytes;
   const Index v_width = round_up(v_dim, kCpuKeyMultiple);
   return {q_rows * qk_bytes,
           kv_rows * qk_bytes,
-          kv_rows * v_width * operand_bytes,
+          round_up(kv_rows, step) * v_width * operand_bytes,
           min(q_rows, kCpuRowBlock) * kv_rows * 4,
           q_rows * v_width * 4,
           q_rows * (1 + kCpuKeyMultiple) * 4};
@@ -77,7 +84,7 @@ constexpr Index cpu_forward_scratch_bytes(Index q_rows, Index kv_rows, Index qk_
       cpu_forward_footprint(q_rows, kv_rows, qk_dim, v_dim, operand_bytes);
   constexpr Index kLine = 64;
   return round_up(tile.q_bytes, kLine) + round_up(tile.k_bytes, kLine) +
-         round_up(tile.v_bytes, kLine) + kCpuStreamedRows * kCpuScoreStride * 4 +
+         round_up(tile.v_bytes, kLine) + kCpuScoreRows * kCpuScoreStride * 4 +
          round_up(tile.o_bytes, kLine) + round_up(tile.row_bytes, kLine) + 4096;
 }
 

@@ -3,11 +3,13 @@
 // Inline code of one instruction set: included inside its namespace.
 
 /// One unit is one fp32 number.
-struct Float32 {
+struct Float32 : VectorProducts<Float32> {
   static constexpr Index kElements = 1;  ///< of a unit
   /// Up to this many rows are streamed: transposing K would cost more than it saves.
   static constexpr Index kStreamedRows = schedule::kCpuStreamedRows;
   static constexpr Index units(Index elements) { return elements; }
+  /// Units that a product steps through for that many elements.
+  static constexpr Index depth(Index elements) { return elements; }
 
   static HWY_INLINE FloatVector dot(FloatVector a, FloatVector b, FloatVector sum) {
     return hn::MulAdd(a, b, sum);

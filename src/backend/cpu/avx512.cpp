@@ -7,8 +7,9 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace tilewright::cpu::avx512 {
+inline constexpr Index kBlockRows = 12;
 #include "backend/cpu/kernels-inl.h"
 
-const Kernels kKernels = make_kernels<Float32>();
+constinit const Kernels kKernels = make_kernels<Float32>();
 }  // namespace tilewright::cpu::avx512
 HWY_AFTER_NAMESPACE();

@@ -6,11 +6,12 @@
 
 /// One unit is two bf16 numbers that follow each other along the product's depth, the first in the
 /// low half. An odd depth ends in a zero.
-struct Bf16 {
+struct Bf16 : VectorProducts<Bf16> {
   static constexpr Index kElements = 2;  ///< of a unit
   /// Streamed rows are widened to fp32, which soon costs more than packing does.
   static constexpr Index kStreamedRows = 8;
   static constexpr Index units(Index elements) { return (elements + 1) / 2; }
+  static constexpr Index depth(Index elements) { return units(elements); }
 
   static HWY_INLINE FloatVector dot(FloatVector a, FloatVector b, FloatVector sum) {
     return dot_pairs(a, b, sum);
@@ -41,19 +42,23 @@ struct Bf16 {
     store_pairs(p, reinterpret_cast<std::uint16_t*>(row) + column);
   }
 
-  /// Packs `count` rows of V into panels [units of count][width]: a unit pairs two keys.
   static HWY_INLINE void pack_values(const Rows& rows, Index first, Index count, float* panels) {
+    pack_pairs(rows, first, count, units(count), panels);
+  }
+
+  /// Packs `count` rows of V into panels [depth][width]: a unit pairs two keys, zero past count.
+  static HWY_INLINE void pack_pairs(const Rows& rows, Index first, Index count, Index depth,
+                                    float* panels) {
     const FloatTag d;
     const hn::RebindToUnsigned<FloatTag> du;
     const hn::Rebind<std::uint16_t, FloatTag> d16;
     alignas(64) std::uint16_t room[2][kRowRoom];
-    const Index depth = units(count);
     const Index padded = schedule::round_up(rows.dim, kLanes);
     for (Index pair = 0; pair < depth; ++pair) {
       const std::uint16_t* two[2];
       for (Index i = 0; i < 2; ++i) {
         two[i] = room[i];
-        if (2 * pair + i == count) {
+        if (2 * pair + i >= count) {
           std::memset(room[i], 0, sizeof room[i]);
           continue;
         }

@@ -15,7 +15,7 @@ template <class Arithmetic>
 void pack_queries(const Rows& q, Index rows, const Scratch<Arithmetic>& scratch) {
   for (Index row = 0, block; row < rows; row += block) {
     block = next_block_rows(rows - row);
-    pack_columns<Arithmetic>(q, row, block, block, scratch.q + row * scratch.depth);
+    Arithmetic::pack_queries(q, row, block, scratch.q + row * scratch.depth);
   }
 }
 
@@ -27,9 +27,8 @@ HWY_INLINE void score_panels(const Scratch<Arithmetic>& scratch, Index row, Inde
   const Index padded = schedule::round_up(keys, kLanes);
   for (Index column = begin; column < end; column += kPanelWidth) {
     const Index width = schedule::min(kPanelWidth, padded - column);
-    score_block<Arithmetic>(rows, width / kLanes, scratch.q + row * scratch.depth,
-                            scratch.k + column * scratch.depth, width, scratch.depth, out + column,
-                            out_stride);
+    Arithmetic::scores(rows, width, scratch.q + row * scratch.depth,
+                       scratch.k + column * scratch.depth, scratch.depth, out + column, out_stride);
   }
 }
 
@@ -44,15 +43,15 @@ template <class Arithmetic>
 HWY_INLINE void output_panels(const Scratch<Arithmetic>& scratch, const Values& values, Index row,
                               Index rows, Index begin, Index end, Index keys, const float* keep) {
   const Index first = Arithmetic::units(begin);
-  const Index depth = Arithmetic::units(end) - first;
+  const Index depth = Arithmetic::depth(end) - first;
   for (Index column = 0; column < scratch.o_stride; column += kPanelWidth) {
     const Index width = schedule::min(kPanelWidth, scratch.o_stride - column);
     const bool packed = values.row_stride == 0;
     const Index stride = packed ? width : values.row_stride;
     const float* right =
-        values.data + column * (packed ? Arithmetic::units(keys) : 1) + first * stride;
-    output_block<Arithmetic>(rows, width / kLanes, scratch.scores + first, right, stride, depth,
-                             scratch.o + row * scratch.o_stride + column, scratch.o_stride, keep);
+        values.data + column * (packed ? Arithmetic::depth(keys) : 1) + first * stride;
+    Arithmetic::output(rows, width, scratch.scores + first, right, stride, depth,
+                       scratch.o + row * scratch.o_stride + column, scratch.o_stride, keep);
   }
 }
 
@@ -96,6 +95,7 @@ void attend_block(const ForwardCall& call, const ForwardTask& task, const ScoreR
     }
     keep[r] = softmax_row<Arithmetic>(s, begin, padded_end, rule.exp2_factor,
                                       {scratch.max + row + r, scratch.sums + (row + r) * kLanes});
+    Arithmetic::end_p(s, padded_end);
   }
   output_panels<Arithmetic>(scratch, values, row, rows, begin, end, keys, keep);
 }

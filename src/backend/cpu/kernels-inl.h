@@ -4,9 +4,9 @@
 
 #include "backend/cpu/pack-inl.h"
 
-#include "backend/cpu/arithmetic-inl.h"
-
 #include "backend/cpu/product-inl.h"
+
+#include "backend/cpu/arithmetic-inl.h"
 
 #include "backend/cpu/softmax-inl.h"
 

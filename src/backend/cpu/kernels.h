@@ -43,6 +43,9 @@ extern const Kernels kKernels;
 namespace avx512_bf16 {
 extern const Kernels kKernels;  // for bf16 operands alone
 }
+namespace amx_bf16 {
+extern const Kernels kKernels;  // likewise, and the process must have asked for tiles
+}
 namespace neon {
 extern const Kernels kKernels;
 }

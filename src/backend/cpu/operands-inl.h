@@ -25,9 +25,9 @@ struct Scratch {
       memory += schedule::round_up(size, 64);
       return part;
     };
-    depth = Arithmetic::units(spec.qk_dim);
+    depth = Arithmetic::depth(spec.qk_dim);
     o_stride = schedule::round_up(spec.v_dim, kLanes);
-    scores = take(schedule::kCpuStreamedRows * schedule::kCpuScoreStride * 4);
+    scores = take(schedule::kCpuScoreRows * schedule::kCpuScoreStride * 4);
     sums = take(call.tile.q_rows * kLanes * 4);
     max = take(call.tile.q_rows * 4);
     q = take(bytes.q_bytes);

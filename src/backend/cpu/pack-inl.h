@@ -6,10 +6,8 @@
 // depth. It lies in panels [depth][width], each panel the right-hand (or left-hand) side of one
 // block.
 
-/// A block of a product: this many rows by this many vectors of sums (product-inl.h says why).
-inline constexpr Index kBlockRows = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_EMU128 ? 6
-                                    : HWY_TARGET == HWY_NEON                           ? 8
-                                                                                       : 12;
+/// A block of a product is kBlockRows (which each instruction set's file gives) by this many
+/// vectors.
 inline constexpr Index kBlockVectors = 2;
 inline constexpr Index kPanelWidth = kBlockVectors * kLanes;
 
@@ -104,13 +102,14 @@ HWY_INLINE void transpose_four(const float* const rows[4], Index depth, Index wi
   }
 }
 
-/// Rows [first, first + count) become the columns of one panel [depth][width]; columns past count
-/// are zero.
+/// Rows [first, first + count) become the columns of one panel [depth][width]; what lies past count
+/// or a row's end is zero.
 template <class Arithmetic>
 HWY_INLINE void pack_columns(const Rows& rows, Index first, Index count, Index width,
                              float* panel) {
   alignas(64) float room[4][kRowRoom];
   const Index depth = Arithmetic::units(rows.dim);
+  for (Index i = depth * width; i < Arithmetic::depth(rows.dim) * width; ++i) panel[i] = 0;
   Index column = 0;
   for (; column + 4 <= count; column += 4) {
     const float* four[4];

@@ -7,8 +7,9 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace tilewright::cpu::portable {
+inline constexpr Index kBlockRows = 6;
 #include "backend/cpu/kernels-inl.h"
 
-const Kernels kKernels = make_kernels<Float32>();
+constinit const Kernels kKernels = make_kernels<Float32>();
 }  // namespace tilewright::cpu::portable
 HWY_AFTER_NAMESPACE();

@@ -6,9 +6,10 @@
 // Arm the compiler loads every left-hand number first, so 16);
 // with 16, 12 sums do.
 
-/// Rows of the next block when `rows` are left: whole blocks, then powers of two.
+/// Rows of the next block when `rows` are left: whole blocks, then powers of two (any number where
+/// blocks are of matrix tiles).
 constexpr Index next_block_rows(Index rows) {
-  if (rows >= kBlockRows) return kBlockRows;
+  if (rows >= kBlockRows || kBlockRows > 12) return schedule::min(rows, kBlockRows);
   Index block = 8;
   while (block > rows) block /= 2;
   return block;
@@ -73,23 +74,30 @@ HWY_INLINE void with_block(Index rows, Index vectors, Product product) {
   return with_rows(std::integral_constant<Index, 1>());
 }
 
-/// A block of scores: left is packed [depth][rows], as pack_columns leaves Q.
+/// The products of vector instructions, for Arithmetic to build on.
 template <class Arithmetic>
-HWY_INLINE void score_block(Index rows, Index vectors, const float* left, const float* right,
-                            Index right_stride, Index depth, float* out, Index out_stride) {
-  with_block(rows, vectors, [&](auto fixed_rows, auto fixed_vectors) HWY_ATTR {
-    product_block<Arithmetic, fixed_rows, fixed_vectors, 1, fixed_rows, false>(
-        left, right, right_stride, depth, out, out_stride, nullptr);
-  });
-}
-
-/// out * keep + P V for a block of rows of P, which lie kCpuScoreStride apart.
-template <class Arithmetic>
-HWY_INLINE void output_block(Index rows, Index vectors, const float* left, const float* right,
-                             Index right_stride, Index depth, float* out, Index out_stride,
-                             const float* keep) {
-  with_block(rows, vectors, [&](auto fixed_rows, auto fixed_vectors) HWY_ATTR {
-    product_block<Arithmetic, fixed_rows, fixed_vectors, schedule::kCpuScoreStride, 1, true>(
-        left, right, right_stride, depth, out, out_stride, keep);
-  });
-}
+struct VectorProducts {
+  /// Packs a block of rows of Q: [depth][rows].
+  static HWY_INLINE void pack_queries(const Rows& q, Index row, Index rows, float* to) {
+    pack_columns<Arithmetic>(q, row, rows, rows, to);
+  }
+  /// A block of scores: left is what pack_queries made.
+  static HWY_INLINE void scores(Index rows, Index width, const float* left, const float* right,
+                                Index depth, float* out, Index out_stride) {
+    with_block(rows, width / kLanes, [&](auto fixed_rows, auto fixed_vectors) HWY_ATTR {
+      product_block<Arithmetic, fixed_rows, fixed_vectors, 1, fixed_rows, false>(
+          left, right, width, depth, out, out_stride, nullptr);
+    });
+  }
+  /// out * keep + P V for a block of rows of P, which lie kCpuScoreStride apart.
+  static HWY_INLINE void output(Index rows, Index width, const float* left, const float* right,
+                                Index right_stride, Index depth, float* out, Index out_stride,
+                                const float* keep) {
+    with_block(rows, width / kLanes, [&](auto fixed_rows, auto fixed_vectors) HWY_ATTR {
+      product_block<Arithmetic, fixed_rows, fixed_vectors, schedule::kCpuScoreStride, 1, true>(
+          left, right, right_stride, depth, out, out_stride, keep);
+    });
+  }
+  /// Makes a row of P readable to a whole step of the product past its stored columns.
+  static HWY_INLINE void end_p(float* /*row*/, Index /*columns*/) {}
+};

@@ -87,6 +87,8 @@ void standard_output(const ForwardCall& call, const ForwardTask& task, std::byte
                          Arithmetic::units(first_key - walk.first * call.tile.kv_rows);
         std::memcpy(scratch.scores + r * schedule::kCpuScoreStride, p,
                     static_cast<std::size_t>(units) * sizeof(float));
+        Arithmetic::end_p(scratch.scores + r * schedule::kCpuScoreStride,
+                          schedule::round_up(keys, kLanes));
       }
       output_panels<Arithmetic>(scratch, values, row, block, 0, keys, keys, keep);
     }
