@@ -12,8 +12,6 @@
 
 #include "files/error_text.h"
 
-extern char** environ;
-
 namespace tilewright::cli {
 namespace {
 
@@ -34,6 +32,7 @@ Result<ChildResult> run_self(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {"tilewright"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   pid_t child = 0;
