@@ -42,6 +42,7 @@ Status build(const KernelsFlags& flags) {
   const Result<cuda::PackReport> report =
       cuda::build_pack(flags.out, *nvrtc, cuda::packed_kernels(), jobs);
   if (!report.ok()) return report.status();
+  if (!report->faults.empty()) return {StatusCode::internal, report->faults};
   if (*flags.json) {
     print_json({{"file", flags.out},
                 {"kernels", report->kernels},

@@ -4,7 +4,7 @@
 CI has no GPU, so what a GPU showed is kept as a file: the device, its driver, the compiler of the kernels, the tests
 and a digest of the kernels and of the host code that drives them. When that code changes, the record is stale.
 
-  tools/gpu_record.py run --build build [--out tests/gpu-record.json]
+  tools/gpu_record.py run --build build [--out tests/gpu-record.json] [--jobs 8]
   tools/gpu_record.py check [--record tests/gpu-record.json]
 """
 import argparse
@@ -19,7 +19,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECORD = ROOT / "tests" / "gpu-record.json"
-PROGRAMS = ["test_cuda_gpu", "test_conformance_cuda"]
+# Whether several parts of a program may share the GPU: not those that measure time.
+PROGRAMS = {"test_cuda_gpu": False, "test_conformance_cuda": True}
 COVERED = [
     "kernels/**/*",
     "src/backend/cuda/*",
@@ -60,33 +61,47 @@ def nvidia_smi(field):
         return "unknown"
 
 
-def run_program(path, arguments):
-    """The program's results by test, and whether it exited as a pass."""
+def run_program(path, arguments, jobs):
+    """The program's results by test, and whether every part of it exited as a pass. Parts run at once."""
     with tempfile.TemporaryDirectory() as folder:
-        report = pathlib.Path(folder) / "report.json"
-        environment = dict(os.environ, TILEWRIGHT_REQUIRE_GPU="1")
-        command = [str(path), f"--gtest_output=json:{report}", *arguments]
-        exit_code = subprocess.run(command, env=environment, check=False).returncode
-        if not report.is_file():
-            return {}, exit_code
-        suites = json.loads(report.read_text())["testsuites"]
+        parts = []
+        for part in range(jobs):
+            report = pathlib.Path(folder) / f"{part}.json"
+            log = open(pathlib.Path(folder) / f"{part}.log", "w+")
+            environment = dict(
+                os.environ, TILEWRIGHT_REQUIRE_GPU="1", GTEST_TOTAL_SHARDS=str(jobs), GTEST_SHARD_INDEX=str(part)
+            )
+            command = [str(path), f"--gtest_output=json:{report}", "--gtest_brief=1", *arguments]
+            process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
+            parts.append((process, report, log))
+        passed = True
+        suites = []
+        for process, report, log in parts:
+            passed = process.wait() == 0 and passed
+            log.seek(0)
+            print(log.read(), end="", flush=True)
+            log.close()
+            if report.is_file():
+                suites += json.loads(report.read_text())["testsuites"]
     results = {}
     for suite in suites:
         for test in suite["testsuite"]:
+            if test["result"] not in ("COMPLETED", "SKIPPED"):
+                continue
             state = "failed" if "failures" in test else "passed" if test["result"] == "COMPLETED" else "skipped"
             known = {"name", "status", "result", "time", "timestamp", "classname", "failures", "file", "line"}
             measured = {key: value for key, value in test.items() if key not in known}
             results[f"{suite['name']}.{test['name']}"] = {"state": state, "seconds": test["time"], **measured}
-    return results, exit_code
+    return results, passed
 
 
-def run(build, out, arguments):
+def run(build, out, arguments, jobs):
     files = digests()
     tests = {}
     passed = True
-    for program in PROGRAMS:
-        results, exit_code = run_program(build / "bin" / program, arguments)
-        passed = passed and exit_code == 0 and bool(results)
+    for program, may_share in PROGRAMS.items():
+        results, exited_well = run_program(build / "bin" / program, arguments, jobs if may_share else 1)
+        passed = passed and exited_well and bool(results)
         tests[program] = results
     if not any(tests.values()):
         print("no test ran; the record is left as it is")
@@ -137,11 +152,12 @@ def main():
     run_parser = actions.add_parser("run")
     run_parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     run_parser.add_argument("--out", type=pathlib.Path, default=RECORD)
+    run_parser.add_argument("--jobs", type=int, default=1, help="parts of the conformance suite at once")
     run_parser.add_argument("arguments", nargs="*", help="for the test programs, such as --gtest_filter=Case16*")
     check_parser = actions.add_parser("check")
     check_parser.add_argument("--record", type=pathlib.Path, default=RECORD)
     asked = parser.parse_args()
-    return run(asked.build, asked.out, asked.arguments) if asked.action == "run" else check(asked.record)
+    return run(asked.build, asked.out, asked.arguments, asked.jobs) if asked.action == "run" else check(asked.record)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 // tests/conformance/cuda_variants.cpp: the CUDA backend: TMA and plain copies, chosen and forced
 // tiles, splits.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,6 +28,25 @@ std::uintptr_t number(const void* address) {
 
 // Buffers beyond this are sparse on the host: only what was ever written travels.
 constexpr std::size_t kSparseBytes = std::size_t{1} << 28;
+
+/// Held by calls that need much of the GPU's memory, so that parts of the suite may run at once.
+class LargeCallLock {
+ public:
+  explicit LargeCallLock(const Call& call) {
+    std::size_t bytes = 0;
+    for (const HostBuffer& buffer : call.buffers) bytes += buffer.bytes;
+    if (bytes < kSparseBytes) return;
+    file_ = open("/tmp/tilewright-large-call.lock", O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+    if (file_ >= 0) flock(file_, LOCK_EX);
+  }
+  LargeCallLock(const LargeCallLock&) = delete;
+  ~LargeCallLock() {
+    if (file_ >= 0) close(file_);
+  }
+
+ private:
+  int file_ = -1;
+};
 
 /// Calls visit(offset, bytes) for the parts of a buffer that take up host memory: all of a small
 /// one.
@@ -144,6 +165,7 @@ class CudaVariant final : public Variant {
   }
 
   Result<std::string> run(const Call& call, const RunSettings& settings) const override {
+    const LargeCallLock lock(call);
     Result<cuda::DeviceSession> session = cuda::DeviceSession::open();
     if (!session.ok()) return session.status();
     static const Result<Machine> machine = this_gpu();

@@ -72,7 +72,7 @@ Result<PackReport> build_pack(const std::filesystem::path& file, const Nvrtc& nv
       const std::vector<std::string> more = plan_faults(source, compiled->facts);
       faults.insert(faults.end(), more.begin(), more.end());
       if (!faults.empty()) {
-        failures += fmt::format("kernel {}: {}\n", source.name, fmt::join(faults, "; "));
+        report.faults += fmt::format("kernel {}: {}\n", source.name, fmt::join(faults, "; "));
       }
       report.slowest_kernel_seconds = std::max(report.slowest_kernel_seconds, compiled->seconds);
       packed[index] = {source.key(), std::move(compiled->cubin), compiled->facts};

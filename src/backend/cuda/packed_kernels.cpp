@@ -19,40 +19,38 @@ struct Workload {
   std::int64_t qk_dim;
   std::int64_t v_dim;
   bool causal;
-  bool softcap = false;
-  bool alibi = false;
-  bool unaligned = false;  ///< read by plain copies instead of TMA
-  bool split = false;      ///< over keys, or with fp32 output
-  std::int64_t tokens = 2048;
+  bool softcap;
+  bool alibi;
+  bool unaligned;  ///< read by plain copies instead of TMA
+  bool split;      ///< over keys, or with fp32 output
+  std::int64_t tokens;
 };
 
-std::vector<Workload> workloads() {
+// Lengths around those where another tile is better.
+constexpr std::int64_t kTokens[] = {512, 2048, 16384};
+
+std::vector<Workload> workloads(PackScope scope) {
   std::vector<Workload> all;
+  // Each combination of the features is a number, a feature to a bit.
+  enum { kSplit = 1, kUnaligned = 2, kSoftcap = 4, kAlibi = 8, kCombinations = 16 };
+  const auto shipped = [](const HopperDims& dims, bool causal, int features) {
+    if (features == 0 || features == kSplit || features == kUnaligned) return true;
+    if (features == kSoftcap) return causal && (dims.qk_dim == 128 || dims.qk_dim == 256);
+    return features == kAlibi && causal && (dims.qk_dim == 64 || dims.qk_dim == 128);
+  };
   for (const HopperDims& dims :
        {HopperDims{64, 64}, HopperDims{96, 96}, HopperDims{128, 128}, HopperDims{192, 128},
         HopperDims{192, 192}, HopperDims{256, 256}}) {
     for (const bool causal : {false, true}) {
-      Workload plain{dims.qk_dim, dims.v_dim, causal};
-      Workload split = plain;
-      split.split = true;
-      Workload unaligned = plain;
-      unaligned.unaligned = true;
-      all.insert(all.end(), {plain, split, unaligned});
-      for (const std::int64_t tokens : {512, 16384}) {  // where another tile is better
-        plain.tokens = tokens;
-        all.push_back(plain);
+      for (int features = 0; features < kCombinations; ++features) {
+        if (scope == PackScope::shipped && !shipped(dims, causal, features)) continue;
+        for (const std::int64_t tokens : kTokens) {
+          all.push_back({dims.qk_dim, dims.v_dim, causal, (features & kSoftcap) != 0,
+                         (features & kAlibi) != 0, (features & kUnaligned) != 0,
+                         (features & kSplit) != 0, tokens});
+        }
       }
     }
-  }
-  for (const int dim : {128, 256}) {  // of models that cap their scores
-    Workload capped{dim, dim, true};
-    capped.softcap = true;
-    all.push_back(capped);
-  }
-  for (const int dim : {64, 128}) {
-    Workload sloped{dim, dim, true};
-    sloped.alibi = true;
-    all.push_back(sloped);
   }
   return all;
 }
@@ -77,12 +75,12 @@ AttentionSpec spec_of(const Workload& workload, DType dtype) {
 
 }  // namespace
 
-std::vector<schedule::HopperForwardSpecialisation> packed_specialisations() {
+std::vector<schedule::HopperForwardSpecialisation> packed_specialisations(PackScope scope) {
   std::vector<schedule::HopperForwardSpecialisation> kernels;
   const Result<Machine> machine = machine_profile(kPackedMachine);
   if (!machine.ok()) return kernels;
   for (const DType dtype : {DType::bf16, DType::f16}) {
-    for (const Workload& workload : workloads()) {
+    for (const Workload& workload : workloads(scope)) {
       const Result<AttentionProblem> problem = AttentionProblem::create(spec_of(workload, dtype));
       if (!problem.ok()) continue;
       const Result<Plan> plan = choose_plan(*problem, *machine, {});
@@ -96,9 +94,9 @@ std::vector<schedule::HopperForwardSpecialisation> packed_specialisations() {
   return kernels;
 }
 
-std::vector<KernelSource> packed_kernels() {
+std::vector<KernelSource> packed_kernels(PackScope scope) {
   std::vector<KernelSource> kernels{attention_combine_source()};
-  for (const schedule::HopperForwardSpecialisation& s : packed_specialisations()) {
+  for (const schedule::HopperForwardSpecialisation& s : packed_specialisations(scope)) {
     kernels.push_back(hopper_forward_source(s));
   }
   return kernels;
