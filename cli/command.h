@@ -24,8 +24,11 @@ Command add_bench(CLI::App& app);
 Command add_demo(CLI::App& app);
 Command add_info(CLI::App& app);
 Command add_kernels(CLI::App& app);
+Command add_machines(CLI::App& app);
 Command add_plan(CLI::App& app);
 Command add_run(CLI::App& app);
+Command add_simulate(CLI::App& app);
+Command add_sweep(CLI::App& app);
 Command add_verify(CLI::App& app);
 
 /// Adds --json to a subcommand.

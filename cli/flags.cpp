@@ -4,8 +4,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "check.h"
+#include "text.h"
 #include "timed_run.h"
 
 namespace tilewright::cli {
@@ -26,6 +30,8 @@ std::shared_ptr<ScoreFlags> add_score_flags(CLI::App& app) {
   auto flags = std::make_shared<ScoreFlags>();
   app.add_option("--causal", flags->causal,
                  "Causal mask; where its diagonal lies when q and kv lengths differ")
+      ->expected(0, 1)
+      ->default_str("bottom-right")
       ->check(one_of({"bottom-right", "top-left"}));
   app.add_option("--window", flags->window,
                  "Sliding window: keys to the left and right of the diagonal, inclusive; -1 "
@@ -52,8 +58,8 @@ AttentionSpec ShapeFlags::spec() const {
   return spec;
 }
 
-std::shared_ptr<ShapeFlags> add_shape_flags(CLI::App& app) {
-  auto flags = std::make_shared<ShapeFlags>();
+std::shared_ptr<ShapeFlags> add_shape_flags(CLI::App& app, const ShapeFlags& defaults) {
+  auto flags = std::make_shared<ShapeFlags>(defaults);
   flags->kv_len = -1;
   const auto add = [&](const char* flag, std::int64_t& value, const char* help, std::int64_t low,
                        std::int64_t high) {
@@ -83,10 +89,22 @@ PlanOptions PlanFlags::options() const {
   return options;
 }
 
-Result<Machine> PlanFlags::machine() const {
+Result<Machine> find_machine(const std::string& device) {
   if (device == "auto" || device == "cpu") return this_cpu();
   if (device == "cuda") return this_gpu();
-  Result<Machine> machine = machine_profile(device);
+  const std::filesystem::path path = device;
+  if (path.extension() != ".toml") return machine_profile(device);
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file || text.str().empty()) {
+    return Status{StatusCode::io_error, fmt::format("{} could not be read", quote(device))};
+  }
+  return parse_machine(text.str(), path.stem().string());
+}
+
+Result<Machine> PlanFlags::machine() const {
+  Result<Machine> machine = find_machine(device);
   if (machine.ok()) return machine;
   return Status{machine.status().code(), "--device: " + machine.status().message()};
 }
@@ -97,7 +115,11 @@ std::shared_ptr<PlanFlags> add_plan_flags(CLI::App& app, Devices devices) {
   if (devices == Devices::here) {
     device->description("Where to run")->check(one_of({"auto", "cpu", "cuda"}));
   } else {
-    device->description("auto, cpu, cuda, or a device that need not be here: its profile's id")
+    device
+        ->description(
+            "auto, cpu, cuda, or a device that need not be here: a profile that `tilewright "
+            "machines` "
+            "lists, or your own, a file that ends in .toml")
         ->type_name("ID");
   }
   app.add_option("--threads", flags->threads, "CPU threads (default: all this process may use)")

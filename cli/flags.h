@@ -32,7 +32,10 @@ struct ShapeFlags {
 
   AttentionSpec spec() const;
 };
-std::shared_ptr<ShapeFlags> add_shape_flags(CLI::App& app);
+std::shared_ptr<ShapeFlags> add_shape_flags(CLI::App& app, const ShapeFlags& defaults = {});
+
+/// "auto" or "cpu": this machine; else a profile's id, or a file that ends in .toml.
+Result<Machine> find_machine(const std::string& device);
 
 /// What the caller insists on about the plan, and the device.
 struct PlanFlags {

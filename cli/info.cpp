@@ -7,7 +7,8 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "command.h"
-#include "text.h"
+#include "machine_text.h"
+#include "measure.h"
 #include "tilewright/machine.h"
 #include "tilewright/version.h"
 
@@ -16,67 +17,32 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-json figure_json(const Figure& figure) {
-  if (!figure.known()) return nullptr;
-  return {{"value", figure.value}, {"grade", name(figure.grade)}, {"source", figure.source}};
-}
-
-json machine_json(const Machine& machine) {
-  json stores = json::array();
-  for (const Store& store : machine.stores) {
-    stores.push_back(
-        {{"name", store.name},
-         {"unit", store.unit},
-         {"holds", store.holds},
-         {"capacity_bytes", figure_json(store.capacity_bytes)},
-         {"bandwidth_bytes_per_second", figure_json(store.bandwidth_bytes_per_second)}});
+void print_json(const Measurement& m, bool measured) {
+  json out = {{"version", version()},
+              {"cpu_kernels", cpu::instruction_sets()},
+              {"machine", machine_json(m.machine)}};
+  if (measured) {
+    out["copy_bytes_per_second"] = figure_json(m.copy_bytes_per_second);
+    out["f32_peak_share"] = m.f32_peak_share;
+    out["bf16_peak_share"] = m.bf16_peak_share;
+    out["doubts"] = m.doubts;
   }
-  return {{"id", machine.id},
-          {"name", machine.name},
-          {"vendor", machine.vendor},
-          {"arch", machine.arch},
-          {"kind", name(machine.kind)},
-          {"unit_kind", machine.unit_kind},
-          {"units", machine.units},
-          {"clock_hz", figure_json(machine.clock_hz)},
-          {"stores", stores},
-          {"cache_bytes", figure_json(machine.cache_bytes)},
-          {"memory_bytes", figure_json(machine.memory_bytes)},
-          {"memory_bytes_per_second", figure_json(machine.memory_bytes_per_second)},
-          {"f32_flops_per_second", figure_json(machine.f32_flops_per_second)},
-          {"bf16_flops_per_second", figure_json(machine.bf16_flops_per_second)},
-          {"f16_flops_per_second", figure_json(machine.f16_flops_per_second)},
-          {"features", machine.features},
-          {"note", machine.note}};
+  fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
 }
 
-std::string figure_text(const Figure& figure, const std::string& value) {
-  if (!figure.known()) return "not known";
-  return fmt::format("{}  ({}: {})", value, name(figure.grade), figure.source);
-}
-
-std::string flops_text(const Figure& figure) {
-  return figure_text(figure, fmt::format("{:.1f} GFLOP/s", figure.value / 1e9));
-}
-
-void print_machine(const Machine& machine) {
+void print_text(const Measurement& m) {
   const auto line = [](std::string_view label, std::string_view value) {
-    if (!value.empty()) fmt::print("{:<32}{}\n", label, value);
+    fmt::print("{:<24} {}\n", label, value);
   };
-  line("machine", machine.name);
-  line("architecture", machine.arch);
-  line("units", fmt::format("{} ({})", machine.units, machine.unit_kind));
-  line("clock",
-       figure_text(machine.clock_hz, fmt::format("{:.2f} GHz", machine.clock_hz.value / 1e9)));
-  for (const Store& store : machine.stores) {
-    line(fmt::format("{} of each {}", store.name, store.unit),
-         figure_text(store.capacity_bytes, bytes_text(store.capacity_bytes.value)));
+  line("tilewright", version());
+  print_machine(m.machine);
+  line("CPU kernels", fmt::format("{}", fmt::join(cpu::instruction_sets(), " ")));
+  if (m.copy_bytes_per_second.known()) {
+    line("copy bandwidth",
+         fmt::format("{:<14} {}: {}", rate_text(m.copy_bytes_per_second.value, "B/s"),
+                     name(m.copy_bytes_per_second.grade), m.copy_bytes_per_second.source));
   }
-  line("shared cache", figure_text(machine.cache_bytes, bytes_text(machine.cache_bytes.value)));
-  line("memory", figure_text(machine.memory_bytes, bytes_text(machine.memory_bytes.value)));
-  line("f32 peak", flops_text(machine.f32_flops_per_second));
-  line("features", fmt::format("{}", fmt::join(machine.features, " ")));
-  line("note", machine.note);
+  for (const std::string& doubt : m.doubts) line("doubt", doubt);
 }
 
 }  // namespace
@@ -86,20 +52,20 @@ Command add_info(CLI::App& app) {
       app.add_subcommand("info", "Print this machine, its instruction sets, the version");
   info->footer(R"(Examples:
   tilewright info
+  tilewright info --measure     clock, peaks, exponentials and bandwidth, in a few seconds
   tilewright info --json)");
+  const auto measuring = std::make_shared<bool>(false);
+  info->add_flag("--measure", *measuring, "Also measure what only running finds out");
   const auto json_flag = add_json_flag(*info);
   return {info,
-          [json_flag]() -> Status {
-            const Machine machine = this_cpu();
+          [=]() -> Status {
+            Measurement m;
+            m.machine = this_cpu();
+            if (*measuring) m = measure(m.machine);
             if (*json_flag) {
-              const json out = {{"version", version()},
-                                {"cpu_kernels", cpu::instruction_sets()},
-                                {"machine", machine_json(machine)}};
-              fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+              print_json(m, *measuring);
             } else {
-              fmt::print("{:<32}{}\n", "tilewright", version());
-              print_machine(machine);
-              fmt::print("{:<32}{}\n", "CPU kernels", fmt::join(cpu::instruction_sets(), " "));
+              print_text(m);
             }
             return {};
           },

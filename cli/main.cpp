@@ -68,8 +68,8 @@ int run_command(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("Each subcommand has --help with examples. Exit code: 0 ok, 2 bad input, 1 failed.");
   const std::vector<Command> commands = {
-      add_demo(app),  add_run(app),  add_plan(app),    add_verify(app),
-      add_bench(app), add_info(app), add_kernels(app),
+      add_demo(app),   add_run(app),      add_plan(app),  add_simulate(app), add_sweep(app),
+      add_verify(app), add_machines(app), add_bench(app), add_info(app),     add_kernels(app),
   };
   try {
     app.parse(argc, argv);

@@ -135,7 +135,11 @@ Result<Choice> choose(const KernelModel& model, const PlanOptions& options,
                     search.best() ? "; the best tile that fits: " + text(search.best()->tile)
                                   : std::string()));
   }
-  // More tiles in flight where they fit.
+  // The planner's number of splits, where that is free, and more tiles in flight where they fit.
+  if (!options.kv_splits && search.best() && search.best()->kv_splits > 1) {
+    const Index tiles = schedule::ceil_div(model.problem().kv_len(), asked.tile.kv_rows);
+    asked.kv_splits = std::max<Index>(1, std::min(search.best()->kv_splits, tiles));
+  }
   Choice staged = asked;
   staged.stages = 2;
   if (model.family() == KernelFamily::modelled && schedule == Schedule::q_outer &&

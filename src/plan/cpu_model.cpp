@@ -27,28 +27,45 @@ bool has(const Machine& machine, std::string_view feature) {
          machine.features.end();
 }
 
-/// The best instruction set of a machine for a type of operand.
+/// The best instruction set of a machine that there are kernels for.
 std::string best_isa(const Machine& machine, DType dtype) {
-  const bool bf16 = dtype == DType::bf16;
-  if (bf16 && has(machine, "amx_bf16")) return "amx_bf16";
-  if (bf16 && has(machine, "avx512_bf16")) return "avx512_bf16";
-  if (has(machine, "avx512f")) return "avx512";
-  if (has(machine, "avx2")) return "avx2";
-  if (has(machine, "neon")) return "neon";
-  return "portable";
+  const bool v3 = has(machine, "avx2") && has(machine, "fma") && has(machine, "f16c");
+  const bool v4 = v3 && has(machine, "avx512f") && has(machine, "avx512dq") &&
+                  has(machine, "avx512bw") && has(machine, "avx512vl");
+  if (v4 && dtype == DType::bf16 && has(machine, "avx512_bf16")) return "avx512_bf16";
+  if (v4) return "avx512";
+  if (v3) return "avx2";
+  return has(machine, "neon") ? "neon" : "portable";
 }
+
+/// What the kernels cost, in clocks of a core. Fitted to 1500 timings of one thread on a Zen 4
+/// (AVX-512, 32 fp32 FLOP a clock; dims 64 to 256, 512 to 2048 tokens, 57 to 73 tiles each), which
+/// they foresee within 6% (5th to 95th percentile). Vector work scales with a core's fp32 rate.
+struct CpuCosts {
+  double matmul;          ///< times what the peak rate would need
+  double score;           ///< exponential, maximum, sum, conversion
+  double rescale_vector;  ///< of 16 numbers of O, every row of a block, every key tile
+  double pack_vector;     ///< of 16 numbers of a key and its value
+  double row_block;       ///< of kCpuRowBlock rows, every key tile
+  double spill;           ///< more of matmul for every usable L2 that the tile set is too large
+};
+constexpr CpuCosts kFp32Costs = {1.124, 0.431, 3.90, 11.6, 327, 0.146};
+constexpr CpuCosts kBf16Costs = {1.091, 1.059, 2.96, 8.16, 432, 0.062};
+constexpr double kFittedFlopsPerClock = 32;
 
 class CpuModel : public KernelModel {
  public:
   CpuModel(const AttentionProblem& problem, const Machine& machine, const PlanOptions& options,
            Placement placement)
       : KernelModel(problem, machine), placement_(std::move(placement)), isa_(options.isa) {
-    const std::string isa = isa_.empty() ? best_isa(machine, problem.spec().dtype) : isa_;
-    multiplies_bf16_ = isa == "avx512_bf16" || isa == "amx_bf16";
+    if (isa_.empty()) isa_ = best_isa(machine, problem.spec().dtype);
+    multiplies_bf16_ = isa_ == "avx512_bf16" && problem.spec().dtype == DType::bf16;
     operand_bytes_ = multiplies_bf16_ ? 2 : 4;
     asked_workers_ = options.workers;
     deterministic_ = options.deterministic;
-    rates_ = unit_rates(machine, multiplies_bf16_ ? DType::bf16 : DType::f32);
+    rates_ = unit_rates(machine, DType::f32);
+    // A dot product of pairs does twice the work of a multiply-add, whatever a tile unit could.
+    if (multiplies_bf16_) rates_.matmul_flops_per_second *= 2;
     for (std::size_t i = 0; i < machine.stores.size(); ++i) {
       if (machine.stores[i].name == "L1") l1_ = i;
       if (machine.stores[i].name == "L2") l2_ = i;
@@ -191,57 +208,63 @@ TimeModel CpuModel::time(const Choice& choice, Index worker_count) const {
   TimeModel time;
   const TrafficShape s = packed_shape(choice);
   if (rates_.matmul_flops_per_second <= 0) return time;
+  const CpuCosts& costs = multiplies_bf16_ ? kBf16Costs : kFp32Costs;
   const Index tokens = tile_tokens(s, choice.tile);
-  const auto rows = static_cast<double>(min(choice.tile.q_rows, tokens * s.packed_heads));
-  const auto keys = static_cast<double>(choice.tile.kv_rows);
-  const auto dims = static_cast<double>(s.qk_dim + s.v_dim);
+  const Index rows = min(choice.tile.q_rows, tokens * s.packed_heads);
+  const Index block_tokens = max(1, min(schedule::kCpuRowBlock / s.packed_heads, tokens));
   const WalkSums sums = walk_sums(s.rule, tokens, choice.tile.kv_rows);
+  // A block of rows skips what its mask hides, in vectors of keys.
+  const WalkSums seen = walk_sums(s.rule, block_tokens, schedule::kCpuKeyMultiple);
+  const WalkSums blocks = walk_sums(s.rule, block_tokens, choice.tile.kv_rows);
   const auto walks = static_cast<double>(key_walks(s));
-  const double pairs = walks * static_cast<double>(sums.tiles);
+  const double scores = static_cast<double>(s.sequences) * static_cast<double>(seen.scores);
+  const double block_pairs =
+      walks * static_cast<double>(blocks.tiles) *
+      static_cast<double>(ceil_div(rows, schedule::kCpuRowBlock) * block_tokens) /
+      static_cast<double>(tokens);
+  // Few rows read keys in place instead of packing them, which costs them as much.
   const double loaded_keys = walks * static_cast<double>(sums.keys);
   const double items = static_cast<double>(tasks(choice));
 
-  // Flops a second in the steady state, less where the tile set spills out of its cache.
   const schedule::CpuForwardFootprint bytes = tile_bytes(choice);
-  const double l2 = machine().stores[l2_].capacity_bytes.value * kUsableL2;
-  const double l1 = machine().stores[l1_].capacity_bytes.value * kUsableL2;
-  const double spill = std::max(0.0, static_cast<double>(bytes.total_bytes()) / l2 - 1);
-  const double score_spill = std::max(0.0, static_cast<double>(bytes.score_bytes) / l1 - 1);
-  const double rate = rates_.matmul_flops_per_second * 0.8 / (1 + 0.3 * spill + 0.2 * score_spill);
-  const auto row_blocks =
-      static_cast<double>(ceil_div(static_cast<Index>(rows), schedule::kCpuRowBlock));
-  // A last block with few rows keeps fewer accumulators busy.
-  const double padded_rows = 0.5 * rows + 0.5 * row_blocks * schedule::kCpuRowBlock;
-  const double pair_matmul = 2 * dims * padded_rows * keys / rate;
-  const double pair_exp = rows * keys / rates_.exp_per_second +
-                          3 * rows * static_cast<double>(s.v_dim) / rates_.vector_ops_per_second;
-  // Packing a key costs about as much as six rows meeting it.
-  const double pack = 6 * 2 * dims / rate;
-  const double pair_overhead = 400 / rates_.clock_hz + row_blocks * 60 / rates_.clock_hz;
-  const double item_overhead =
-      3000 / rates_.clock_hz + rows * dims * 2 / rates_.vector_ops_per_second;
+  const double usable_l2 = machine().stores[l2_].capacity_bytes.value * kUsableL2;
+  const double spill =
+      std::max(0.0, static_cast<double>(bytes.total_bytes() - bytes.score_bytes) / usable_l2 - 1);
+  // Seconds of a clock of vector work on the core that the costs were fitted on.
+  const double vector = kFittedFlopsPerClock / (2 * rates_.vector_ops_per_second);
+  const double v_vectors = static_cast<double>(ceil_div(s.v_dim, 16));
+  const double both_vectors = static_cast<double>(ceil_div(s.qk_dim + s.v_dim, 32));
+  const double matmul = 2 * static_cast<double>(s.qk_dim + s.v_dim) * scores /
+                        rates_.matmul_flops_per_second * (costs.matmul + costs.spill * spill);
+  const double softmax = (scores * costs.score +
+                          block_pairs * schedule::kCpuRowBlock * v_vectors * costs.rescale_vector) *
+                         vector;
+  const double overhead = loaded_keys * both_vectors * costs.pack_vector * vector +
+                          (block_pairs * costs.row_block + items * 2000) / rates_.clock_hz;
 
   const auto workers = static_cast<double>(worker_count);
-  time.matmul_seconds = pairs * pair_matmul / workers;
-  time.exp_seconds = pairs * pair_exp / workers;
-  time.tile_overhead_seconds =
-      (pairs * pair_overhead + loaded_keys * pack + items * item_overhead) / workers;
+  time.matmul_seconds = matmul / workers;
+  time.exp_seconds = softmax / workers;
+  time.tile_overhead_seconds = overhead / workers;
   const double busy = time.matmul_seconds + time.exp_seconds + time.tile_overhead_seconds;
-  const double longest =
-      std::ceil(static_cast<double>(sums.most_tiles) / static_cast<double>(choice.kv_splits)) *
-          (pair_matmul + pair_exp + pair_overhead + keys * pack) +
-      item_overhead;
+  // The last task to finish; tasks of a masked call differ, and the longest come first.
   const double mean = items > 0 ? busy * workers / items : 0;
-  time.tail_seconds = longest < 1.05 * mean
-                          ? std::ceil(items / workers) * mean - busy
-                          : std::max(longest - busy, 0.5 * longest * (1 - 1 / workers));
+  const double mean_tiles =
+      static_cast<double>(sums.tiles) / static_cast<double>(max(1, ceil_div(s.rule.q_len, tokens)));
+  const double longest =
+      mean * std::max(1.0, static_cast<double>(sums.most_tiles) / std::max(mean_tiles, 1e-9));
+  if (workers > 1) {
+    time.tail_seconds = longest < 1.05 * mean
+                            ? std::ceil(items / workers) * mean - busy
+                            : std::max(longest - busy, 0.5 * longest * (1 - 1 / workers));
+  }
   const double memory_rate = machine().memory_bytes_per_second.value;
   if (memory_rate > 0) {
     const Traffic off_chip =
         off_chip_traffic(s, Schedule::q_outer, traffic(choice), choice.tile, machine());
     time.memory_seconds = static_cast<double>(off_chip.bytes()) / memory_rate;
   }
-  time.total_seconds = std::max(busy + time.tail_seconds, time.memory_seconds) + 5e-6;
+  time.total_seconds = std::max(busy + time.tail_seconds, time.memory_seconds) + 2e-6;
   if (choice.schedule == Schedule::standard) {
     // S is written, read and written as P, and read again; each pass waits for its bytes.
     const double score_bytes = 4 * static_cast<double>(s.sequences) *

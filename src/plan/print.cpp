@@ -1,6 +1,7 @@
 // src/plan/print.cpp: plans as text and as JSON.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -26,6 +27,26 @@ std::string seconds_text(double seconds) {
   if (seconds >= 1) return fmt::format("{:.4g} s", seconds);
   if (seconds >= 1e-3) return fmt::format("{:.4g} ms", seconds * 1e3);
   return fmt::format("{:.4g} us", seconds * 1e6);
+}
+
+/// Words in lines of at most 100 columns, the first 11 of which are a label's.
+std::string wrapped(std::string_view text) {
+  constexpr std::size_t kIndent = 11;
+  constexpr std::size_t kColumns = 100 - kIndent;
+  std::string out;
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (column > 0 && column + 1 + word.size() > kColumns) {
+      out += '\n' + std::string(kIndent, ' ');
+      column = 0;
+    }
+    if (column > 0) out += ' ';
+    out += word;
+    column += word.size() + (column > 0 ? 1 : 0);
+  }
+  return out;
 }
 
 std::string window_text(std::int64_t window) {
@@ -181,7 +202,7 @@ std::string to_text(const Plan& plan) {
   const ForwardPlan& forward = plan.forward();
   std::string out;
   const auto line = [&](std::string_view label, std::string_view value) {
-    out += fmt::format("{:<11}{}\n", label, value);
+    out += fmt::format("{:<11}{}\n", label, wrapped(value));
   };
   line("problem", problem_text(plan.problem));
   std::string how = fmt::format("{} on {}, {}, tile {}x{}", name(plan.family), plan.machine_id,
@@ -194,8 +215,10 @@ std::string to_text(const Plan& plan) {
   line("plan", how);
   std::vector<std::pair<std::string, std::int64_t>> stores;
   for (const FootprintItem& item : plan.footprint) {
-    if (stores.empty() || stores.back().first != item.store) stores.emplace_back(item.store, 0);
-    stores.back().second += item.bytes;
+    auto at = std::find_if(stores.begin(), stores.end(),
+                           [&](const auto& store) { return store.first == item.store; });
+    if (at == stores.end()) at = stores.insert(at, {item.store, 0});
+    at->second += item.bytes;
   }
   for (const auto& [store, bytes] : stores) {
     std::string parts;
