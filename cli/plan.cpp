@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "flags.h"
+#include "report_page.h"
 #include "text.h"
 
 namespace tilewright::cli {
@@ -68,6 +69,7 @@ Command add_plan(CLI::App& app) {
   tilewright plan --q-len 131072 --heads 1 --dim 64
   tilewright plan --heads 32 --kv-heads 8 --dtype bf16 --causal bottom-right --json
   tilewright plan --device ascend_910b2 --dtype f16 --compare
+  tilewright plan --device h200 --dtype bf16 --report page.html
   tilewright plan --device rtx4090 --dtype bf16 --dim 256 --tile 128x64
                                           what does not fit is refused, with what does)");
   const auto shape = add_shape_flags(*plan_app);
@@ -76,14 +78,21 @@ Command add_plan(CLI::App& app) {
   const auto comparing = std::make_shared<bool>(false);
   plan_app->add_flag("--compare", *comparing,
                      "Cost every schedule, unfused attention included, beside each other");
+  const auto report = add_report_flag(*plan_app);
   const auto json_flag = add_json_flag(*plan_app);
   return {plan_app,
           [=]() -> Status {
             AttentionSpec spec = shape->spec();
             score->apply(spec);
             if (*comparing) return compare(spec, *flags, *json_flag);
+            Result<ReportPage> page = ReportPage::create(*report);
+            if (!page.ok()) return page.status();
             const Result<Plan> plan = make_plan(spec, *flags);
             if (!plan.ok()) return plan.status();
+            const Result<Machine> machine = flags->machine();
+            if (!machine.ok()) return machine.status();
+            Status status = page->write(*machine, {{*plan, std::nullopt, std::nullopt}});
+            if (!status.ok()) return status;
             fmt::print("{}\n", *json_flag ? to_json(*plan) : to_text(*plan));
             return {};
           },

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "memory_bandwidth.h"
+#include "measure.h"
 #include "reference/head.h"
 #include "report/planned.h"
 #include "report/report.h"
@@ -47,7 +47,7 @@ Result<ReportPage> ReportPage::create(const std::string& path) {
 }
 
 Status ReportPage::write(const Machine& machine, const std::vector<TimedRun>& runs, ScoreOf score,
-                         std::optional<report::Sweep> sweep) {
+                         std::vector<report::SweepPoint> sweep) {
   if (!file_) return {};
   report::Contents contents;
   const AttentionProblem problem = runs.front().plan.problem;
@@ -59,9 +59,8 @@ Status ReportPage::write(const Machine& machine, const std::vector<TimedRun>& ru
     contents.entries.push_back({report::series_name(run.plan.forward().schedule), run.plan,
                                 run.seconds, run.peak_memory_bytes});
   }
-  Figure& bandwidth = contents.machine.memory_bytes_per_second;
-  if (!bandwidth.known() && machine.id == this_cpu().id) {
-    bandwidth = measure_memory_bandwidth(contents.machine);
+  if (machine.id == this_cpu().id) {
+    contents.machine = measure(machine).machine;
     for (report::Entry& entry : contents.entries) model_again(entry.plan, contents.machine);
   }
   report::add_planned(contents, report::lengths_around(problem.kv_len()));

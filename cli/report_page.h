@@ -41,7 +41,7 @@ class ReportPage {
   /// The first run is the one explained; others are for comparison. Lengths and schedules around it
   /// that were not run are planned.
   Status write(const Machine& machine, const std::vector<TimedRun>& runs, ScoreOf score = {},
-               std::optional<report::Sweep> sweep = std::nullopt);
+               std::vector<report::SweepPoint> sweep = {});
 
  private:
   std::optional<files::OutputFile> file_;

@@ -10,6 +10,7 @@
 #include "check.h"
 #include "command.h"
 #include "flags.h"
+#include "report_page.h"
 #include "text.h"
 #include "tilewright/run.h"
 
@@ -177,7 +178,45 @@ std::vector<std::int64_t> with_side(std::int64_t own) {
   return sides;
 }
 
-Status sweep(const AttentionSpec& spec, const PlanFlags& flags, bool measuring, bool as_json) {
+/// For the page: a point with the store that its tile fills most.
+report::SweepPoint shown(const Machine& machine, const Point& point, const std::string& varied,
+                         std::int64_t side) {
+  report::SweepPoint out;
+  out.varied = varied;
+  out.side = side;
+  out.tile = point.tile;
+  out.fits = point.plan.has_value();
+  if (!out.fits) return out;
+  double fullest = 0;
+  for (const Store& store : machine.stores) {
+    std::int64_t bytes = 0;
+    for (const FootprintItem& item : point.plan->footprint) {
+      if (item.store == store.name) bytes += item.bytes;
+    }
+    const double capacity = store.capacity_bytes.known() ? store.capacity_bytes.value : 0;
+    if (capacity == 0 || static_cast<double>(bytes) / capacity <= fullest) continue;
+    fullest = static_cast<double>(bytes) / capacity;
+    out.fullest_store = store.name;
+    out.fullest_bytes = bytes;
+  }
+  if (point.plan->time.total_seconds > 0) out.modelled_seconds = point.plan->time.total_seconds;
+  if (point.measured_seconds > 0) out.measured_seconds = point.measured_seconds;
+  out.traffic_bytes = point.plan->traffic.bytes();
+  return out;
+}
+
+/// The chosen tile's time, where it was measured among the others.
+std::optional<double> chosen_seconds(const std::vector<Point>& points, const Tile& chosen) {
+  for (const Point& point : points) {
+    if (point.tile == chosen && point.measured_seconds > 0) return point.measured_seconds;
+  }
+  return std::nullopt;
+}
+
+Status sweep(const AttentionSpec& spec, const PlanFlags& flags, bool measuring, bool as_json,
+             const std::string& report_path) {
+  Result<ReportPage> page = ReportPage::create(report_path);
+  if (!page.ok()) return page.status();
   const Result<AttentionProblem> problem = AttentionProblem::create(spec);
   if (!problem.ok()) return problem.status();
   const Result<Machine> machine = flags.machine();
@@ -199,6 +238,16 @@ Status sweep(const AttentionSpec& spec, const PlanFlags& flags, bool measuring, 
   if (measuring) {
     Status status = measure(*problem, q_points);
     if (status.ok()) status = measure(*problem, kv_points);
+    if (!status.ok()) return status;
+  }
+  if (page->wanted()) {
+    std::vector<report::SweepPoint> points;
+    for (const Point& p : q_points) {
+      points.push_back(shown(*machine, p, "query rows", p.tile.q_rows));
+    }
+    for (const Point& p : kv_points) points.push_back(shown(*machine, p, "keys", p.tile.kv_rows));
+    Status status = page->write(*machine, {{*best, chosen_seconds(q_points, chosen), std::nullopt}},
+                                {}, std::move(points));
     if (!status.ok()) return status;
   }
   if (as_json) {
@@ -223,19 +272,21 @@ Command add_sweep(CLI::App& app) {
       "sweep", "Time and traffic against tile size: too large is refused, too small costs");
   command->footer(R"(Examples:
   tilewright sweep --measure --q-len 2048          on this CPU
-  tilewright sweep --device a100_80 --dtype bf16   modelled)");
+  tilewright sweep --device a100_80 --dtype bf16   modelled
+  tilewright sweep --dim 64 --report page.html     drawn, with the limit marked)");
   ShapeFlags defaults;
   const auto shape = add_shape_flags(*command, defaults);
   const auto score = add_score_flags(*command);
   const auto flags = add_plan_flags(*command, Devices::profiles);
   const auto measuring = std::make_shared<bool>(false);
   command->add_flag("--measure", *measuring, "Run every tile that fits on this CPU");
+  const auto report = add_report_flag(*command);
   const auto json_flag = add_json_flag(*command);
   return {command,
           [=]() -> Status {
             AttentionSpec spec = shape->spec();
             score->apply(spec);
-            return sweep(spec, *flags, *measuring, *json_flag);
+            return sweep(spec, *flags, *measuring, *json_flag, *report);
           },
           json_flag};
 }

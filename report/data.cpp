@@ -132,17 +132,20 @@ json walk_json(const Walk& walk) {
           {"steps", steps}};
 }
 
-json sweep_json(const Sweep& sweep) {
+json sweep_json(const std::vector<SweepPoint>& sweep) {
   json points = json::array();
-  for (const SweepPoint& point : sweep.points) {
-    points.push_back({{"series", point.series},
+  for (const SweepPoint& point : sweep) {
+    points.push_back({{"varied", point.varied},
+                      {"side", point.side},
                       {"tile", {point.tile.q_rows, point.tile.kv_rows}},
-                      {"footprint_bytes", optional_json(point.footprint_bytes)},
+                      {"fits", point.fits},
+                      {"fullest_store", point.fullest_store},
+                      {"fullest_bytes", point.fullest_bytes},
                       {"modelled_seconds", optional_json(point.modelled_seconds)},
                       {"measured_seconds", optional_json(point.measured_seconds)},
                       {"traffic_bytes", optional_json(point.traffic_bytes)}});
   }
-  return {{"store", sweep.store}, {"capacity_bytes", sweep.capacity_bytes}, {"points", points}};
+  return points;
 }
 
 }  // namespace
@@ -197,7 +200,7 @@ std::string page_data(const Contents& contents, const std::optional<Walk>& walk)
                      {"series", series_json(contents.entries)},
                      {"plan", plan_json(subject)},
                      {"walk", walk ? walk_json(*walk) : json(nullptr)},
-                     {"sweep", contents.sweep ? sweep_json(*contents.sweep) : json(nullptr)}};
+                     {"sweep", sweep_json(contents.sweep)}};
   std::string out;
   for (const char c : data.dump(-1, ' ', false, json::error_handler_t::replace)) {
     if (c == '<') {

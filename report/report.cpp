@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 
@@ -35,14 +36,24 @@ std::string folded(const std::string& tables) {
   return "<details open><summary>As a table</summary>" + tables + "</details>";
 }
 
-std::string sweep_section(const std::optional<Sweep>& sweep) {
-  if (!sweep) return "";
+/// A pair of figures for each side that was varied.
+std::string sweep_section(const std::vector<SweepPoint>& sweep) {
+  if (sweep.empty()) return "";
+  std::string figures;
+  std::vector<std::string> seen;
+  for (const SweepPoint& point : sweep) {
+    if (std::find(seen.begin(), seen.end(), point.varied) != seen.end()) continue;
+    figures += fmt::format(
+        "<figure class=\"sweep-time\" id=\"fig-sweep-time-{0}\" data-varied=\"{1}\"></figure>"
+        "<figure class=\"sweep-bytes\" id=\"fig-sweep-bytes-{0}\" data-varied=\"{1}\"></figure>\n",
+        seen.size(), escape(point.varied));
+    seen.push_back(point.varied);
+  }
   return "<section aria-labelledby=\"sweep-title\">\n<h2 id=\"sweep-title\">Other tiles</h2>\n"
          "<p>Small tiles pay their overhead often and fetch keys again and again. Large ones do "
          "not "
-         "fit.</p>\n<div class=\"pair\"><figure id=\"fig-sweep\"></figure><figure "
-         "id=\"fig-sweep-bytes\"></figure></div>\n" +
-         folded(sweep_table(sweep)) + "</section>\n";
+         "fit: past the line they are refused.</p>\n<div class=\"pair\">\n" +
+         figures + "</div>\n" + folded(sweep_table(sweep)) + "</section>\n";
 }
 
 }  // namespace

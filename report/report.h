@@ -22,21 +22,17 @@ struct Entry {
   std::optional<std::int64_t> measured_memory_bytes;
 };
 
-/// One tile of a sweep.
+/// One tile of a sweep. A tile that does not fit has neither bytes nor time.
 struct SweepPoint {
-  std::string series;  ///< what is varied: points of one name make one line
+  std::string varied;     ///< "query rows", "keys": points of one name make one pair of charts
+  std::int64_t side = 0;  ///< the varied side of the tile
   Tile tile;
-  std::optional<std::int64_t> footprint_bytes;  ///< in the sweep's store; unset: it was refused
+  bool fits = true;
+  std::string fullest_store;  ///< the one that the tile fills most
+  std::int64_t fullest_bytes = 0;
   std::optional<double> modelled_seconds;
   std::optional<double> measured_seconds;
   std::optional<std::int64_t> traffic_bytes;
-};
-
-/// Tiles of one problem, and the store that limits them.
-struct Sweep {
-  std::string store;
-  std::int64_t capacity_bytes = 0;
-  std::vector<SweepPoint> points;
 };
 
 /// What the page tells. Figures that are absent here are shown as not measured or not modelled.
@@ -49,7 +45,7 @@ struct Contents {
   /// The score of a query and a key that it sees, in the run's first head; empty: the walk shows
   /// example scores and says so.
   std::function<double(std::int64_t query, std::int64_t key)> score;
-  std::optional<Sweep> sweep;
+  std::vector<SweepPoint> sweep;  ///< by growing side; empty: none was made
 };
 
 /// The page. It needs no network, and shows every figure as a table where scripts are off.

@@ -196,18 +196,22 @@ std::string time_table(const Entry& entry) {
   return table.html();
 }
 
-std::string sweep_table(const std::optional<Sweep>& sweep) {
-  if (!sweep) return "";
-  Table table("Tiles tried", {"tile", "varied", "bytes of " + sweep->store, "time, modelled",
-                              "time, measured", "bytes to and from fast memory"});
-  for (const SweepPoint& point : sweep->points) {
-    const bool fits = point.footprint_bytes.has_value();
-    const std::string refused = fits ? "" : "-";
-    table.add({fmt::format("{} x {}", point.tile.q_rows, point.tile.kv_rows), point.series,
-               fits ? bytes_text(static_cast<double>(*point.footprint_bytes)) : "refused",
-               fits ? optional_text(point.modelled_seconds, seconds_text, kNotModelled) : refused,
-               fits ? optional_text(point.measured_seconds, seconds_text, kNotMeasured) : refused,
-               fits ? optional_text(point.traffic_bytes, bytes_text, kNotModelled) : refused});
+std::string sweep_table(const std::vector<SweepPoint>& sweep) {
+  Table table("Tiles tried", {"tile", "varied", "fullest store", "time, modelled", "time, measured",
+                              "bytes to and from fast memory"});
+  for (const SweepPoint& point : sweep) {
+    std::vector<std::string> row = {fmt::format("{} x {}", point.tile.q_rows, point.tile.kv_rows),
+                                    point.varied};
+    if (!point.fits) {
+      row.insert(row.end(), {"refused", "-", "-", "-"});
+    } else {
+      row.push_back(point.fullest_store + ", " +
+                    bytes_text(static_cast<double>(point.fullest_bytes)));
+      row.push_back(optional_text(point.modelled_seconds, seconds_text, kNotModelled));
+      row.push_back(optional_text(point.measured_seconds, seconds_text, kNotMeasured));
+      row.push_back(optional_text(point.traffic_bytes, bytes_text, kNotModelled));
+    }
+    table.add(std::move(row));
   }
   return table.html();
 }

@@ -19,7 +19,7 @@ std::string walk_table(const std::optional<Walk>& walk);
 std::string footprint_table(const Plan& plan);
 std::string traffic_table(const Plan& plan);
 std::string time_table(const Entry& entry);
-std::string sweep_table(const std::optional<Sweep>& sweep);
+std::string sweep_table(const std::vector<SweepPoint>& sweep);
 
 /// The plan's choices as a list of terms.
 std::string plan_list(const Plan& plan);

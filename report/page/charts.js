@@ -196,32 +196,28 @@ function slopeEntry(x, y, rate, frame, start, end) {
   return {x: x(end), y: y(end * rate)};
 }
 
-/** One quantity of a sweep's tiles against what they take of the limiting store. */
-function againstFootprint(figure, title, kinds, text, ticks, caption) {
-  const {sweep} = data;
-  const names = [...new Set(sweep.points.map((point) => point.series))];
-  const lines = names.flatMap((name, shape) => kinds.map(([key, word, solid]) => ({
-    name: `${name}, ${word}`, shape, color: seriesColor(shape === 0 ? 0 : shape + 1), measured: solid,
-    points: sweep.points.filter((point) => point.series === name && point.footprint_bytes !== null && point[key] > 0)
-      .sort((a, b) => a.footprint_bytes - b.footprint_bytes)
-      .map((point) => ({x: point.footprint_bytes, y: point[key],
-        text: `${point.tile[0]} x ${point.tile[1]}: ${text(point[key])}, ${bytesText(point.footprint_bytes)} of ${sweep.store}`}))})));
-  chart(figure, {title, lines: lines.filter((line) => line.points.length), height: 300, caption,
+/** One quantity of a sweep against the side that was varied, with the first refused side marked. */
+function againstSide(figure, title, kinds, text, ticks) {
+  const varied = figure.dataset.varied;
+  const tried = data.sweep.filter((point) => point.varied === varied);
+  const refused = tried.filter((point) => !point.fits).map((point) => point.side);
+  const limit = Math.min(...refused);
+  const lines = kinds.map(([key, word, solid]) => ({name: word, shape: 0, color: seriesColor(0), measured: solid,
+    points: tried.filter((point) => point.fits && point[key] > 0).map((point) => ({x: point.side, y: point[key],
+      text: `${point.tile[0]} x ${point.tile[1]}: ${text(point[key])}; takes ${bytesText(point.fullest_bytes)} of ${point.fullest_store}`}))}));
+  chart(figure, {title: `${title} against ${varied}`, lines: lines.filter((line) => line.points.length),
     behind: (svg, x, y, frame) => {
-      const limit = x(sweep.capacity_bytes);
-      svg.append(make("rect", {x: limit, y: frame.top, width: Math.max(0, frame.right - limit), height: frame.bottom - frame.top, fill: "var(--limit)", "fill-opacity": 0.1}),
-        make("line", {x1: limit, x2: limit, y1: frame.top, y2: frame.bottom, stroke: "var(--limit)", "stroke-width": 2}),
-        make("text", {x: limit - 6, y: frame.top + 12, "text-anchor": "end"}, `${sweep.store} holds ${bytesText(sweep.capacity_bytes)}`));
+      if (!refused.length) return;
+      svg.append(make("rect", {x: x(limit), y: frame.top, width: Math.max(0, frame.right - x(limit)), height: frame.bottom - frame.top, fill: "var(--limit)", "fill-opacity": 0.1}),
+        make("line", {x1: x(limit), x2: x(limit), y1: frame.top, y2: frame.bottom, stroke: "var(--limit)", "stroke-width": 2}),
+        make("text", {x: x(limit) - 6, y: frame.top + 12, "text-anchor": "end"}, `refused from ${countText(limit)}`));
     },
-    x: {label: `bytes that the tile takes of ${sweep.store}`, text: bytesText, ticks: (low, high) => logTicks(low, high, 2, 6), include: [sweep.capacity_bytes * 1.6]},
+    x: {label: `${varied} of the tile`, text: countText, ticks: (low, high) => logTicks(low, high, 2, 7), include: refused.length ? [limit * 1.5] : []},
     y: {ticks, text}});
 }
-
-function drawSweep(figure) {
-  const refused = data.sweep.points.filter((point) => point.footprint_bytes === null).map((point) => point.tile.join(" x "));
-  againstFootprint(figure, "Time", [["measured_seconds", "measured", true], ["modelled_seconds", "modelled", false]], secondsText, sixDecimalTicks,
-    refused.length ? `Refused, because they do not fit: ${[...new Set(refused)].join(", ")}.` : "Every tile tried fits.");
+function drawSweepTime(figure) {
+  againstSide(figure, "Time", [["measured_seconds", "measured", true], ["modelled_seconds", "modelled", false]], secondsText, sixDecimalTicks);
 }
 function drawSweepBytes(figure) {
-  againstFootprint(figure, "Bytes to and from fast memory", [["traffic_bytes", "planned", false]], bytesText, binaryTicks);
+  againstSide(figure, "Bytes to and from fast memory", [["traffic_bytes", "planned", false]], bytesText, binaryTicks);
 }

@@ -2,11 +2,9 @@
 const FIGURES = {
   "fig-walk": drawWalk, "fig-hierarchy": drawHierarchy, "fig-roofline": drawRoofline, "fig-time": drawTime,
   "fig-bytes": drawBytes, "fig-memory": drawMemory, "fig-footprint": drawFootprint, "fig-terms": drawTerms,
-  "fig-sweep": drawSweep, "fig-sweep-bytes": drawSweepBytes,
 };
-for (const [id, draw] of Object.entries(FIGURES)) {
-  const figure = document.getElementById(id);
-  if (!figure) continue;
+for (const figure of document.querySelectorAll("figure[id]")) {
+  const draw = FIGURES[figure.id] ?? (figure.className === "sweep-time" ? drawSweepTime : drawSweepBytes);
   try {
     draw(figure);
     figure.closest("section").querySelectorAll("details").forEach((details) => { details.open = false; });

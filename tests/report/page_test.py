@@ -20,7 +20,7 @@ PHONE, DESKTOP = 390, 1200
 FIGURES = {  # id: marks that the usual page must show there
     "fig-walk": "svg rect", "fig-hierarchy": "svg rect", "fig-roofline": "svg circle", "fig-time": "svg circle",
     "fig-bytes": "svg circle", "fig-memory": "svg circle", "fig-footprint": ".meter span", "fig-terms": ".meter span, .note",
-    "fig-sweep": "svg circle", "fig-sweep-bytes": "svg circle",
+    "fig-sweep-time-0": "svg circle", "fig-sweep-bytes-0": "svg circle",
 }
 
 WATCH = "<script>window.faults = []; addEventListener('error', (event) => faults.push(event.message));</script>"

@@ -253,13 +253,16 @@ TEST(ReportPage, ComparesWithTheOtherScheduleAtTheSameLength) {
 
 TEST(ReportPage, SweepIsShownWhenThereIsOne) {
   Contents contents = one_entry();
-  EXPECT_EQ(page(contents).find("id=\"fig-sweep\""), std::string::npos);
-  const SweepPoint fits{"keys", {64, 64}, 1000, 0.25, std::nullopt, std::nullopt};
-  const SweepPoint refused{"keys",       {64, 4096},   std::nullopt,
-                           std::nullopt, std::nullopt, std::nullopt};
-  contents.sweep = Sweep{"L2", 1 << 20, {fits, refused}};
+  EXPECT_EQ(page(contents).find("id=\"fig-sweep-time-0\""), std::string::npos);
+  SweepPoint fits;
+  fits.varied = "keys";
+  fits.modelled_seconds = 0.25;
+  SweepPoint refused = fits;
+  refused.fits = false;
+  contents.sweep = {fits, refused};
   const std::string html = page(contents);
-  EXPECT_NE(html.find("id=\"fig-sweep\""), std::string::npos);
+  EXPECT_NE(html.find("id=\"fig-sweep-time-0\""), std::string::npos);
+  EXPECT_EQ(html.find("id=\"fig-sweep-time-1\""), std::string::npos);
   EXPECT_NE(html.find(">refused<"), std::string::npos);
 }
 

@@ -81,16 +81,16 @@ Contents usual() {
     }
   }
   contents.subject = 2;
-  contents.sweep = report::Sweep{"L2", 1 << 20, {}};
   for (std::int64_t rows = 16; rows <= 512; rows *= 2) {
-    const std::int64_t footprint = rows * 64 * 4 * 8 + rows * rows * 4;
-    report::SweepPoint point;
-    point.series = "query rows";
+    report::SweepPoint& point = contents.sweep.emplace_back();
+    point.varied = "query rows";
+    point.side = rows;
     point.tile = {rows, 64};
+    point.fullest_store = "L2";
+    point.fullest_bytes = rows * 64 * 4 * 8 + rows * rows * 4;
+    point.fits = point.fullest_bytes <= 1 << 20;
     point.modelled_seconds = 0.1 + 2.0 / static_cast<double>(rows);
     point.traffic_bytes = (std::int64_t{1} << 30) / rows;
-    if (footprint <= 1 << 20) point.footprint_bytes = footprint;
-    contents.sweep->points.push_back(point);
   }
   return contents;
 }
