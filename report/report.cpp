@@ -52,7 +52,7 @@ std::string sweep_section(const std::vector<SweepPoint>& sweep) {
   return "<section aria-labelledby=\"sweep-title\">\n<h2 id=\"sweep-title\">Other tiles</h2>\n"
          "<p>Small tiles pay their overhead often and fetch keys again and again. Large ones do "
          "not "
-         "fit: past the line they are refused.</p>\n<div class=\"pair\">\n" +
+         "fit: past the line they are refused.</p>\n<div class=\"pair wide\">\n" +
          figures + "</div>\n" + folded(sweep_table(sweep)) + "</section>\n";
 }
 
