@@ -31,7 +31,7 @@ demo: build
 	@$(BUILD)/bin/tilewright demo
 
 images: setup-check build
-	@$(BUILD)/bin/tilewright demo --lengths 1024,2048,4096,8192,16384 --report $(BUILD)/report.html
+	@$(BUILD)/bin/tilewright demo --lengths 2048,4096,8192,16384 --report $(BUILD)/report.html
 	@tools/report_images.py $(BUILD)/report.html docs/images
 
 test: setup-test

@@ -68,11 +68,12 @@ function drawWalk(figure) {
   }
 }
 
-/** Where the picture shows most before anyone presses play: a visit in the middle. */
+/** Where the picture shows most before anyone presses play: a visit in the middle that rescales, if there is one. */
 function firstStep(steps, walk) {
   const middle = Math.floor(walk.q_tiles.length * 0.6);
   const visits = steps.flatMap((step, index) => (step.q === middle && step.action === VISIT ? [index] : []));
-  return visits.length ? visits[Math.floor(visits.length * 0.6)] : 0;
+  const rescaling = visits.filter((index) => steps[index].rescale > 0 && steps[index].rescale < 1);
+  return rescaling.at(-1) ?? visits[Math.floor(visits.length * 0.6)] ?? 0;
 }
 
 function walkCaption(walk) {
