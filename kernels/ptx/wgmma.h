@@ -10,19 +10,24 @@
 namespace tilewright::kernels {
 
 /// Orders earlier register and shared-memory accesses before the wgmmas that follow.
-inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+inline void wgmma_fence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
 
 /// Closes the group of wgmmas issued since the last commit.
-inline void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+inline void wgmma_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
 
-/// Waits until at most `Pending` groups are in flight. Then fence the registers they used (fence.h).
+/// Waits until at most `Pending` groups are in flight. Then fence the registers they used
+/// (fence.h).
 template <int Pending>
 inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
 
-/// Products of one N: `shared` reads A and B from shared memory, `registers` reads A from registers. B is
-/// K-major, or MN-major if kTransposeB. accumulate: false means D = A B.
+/// Products of one N: `shared` reads A and B from shared memory, `registers` reads A from
+/// registers. B is K-major, or MN-major if kTransposeB. accumulate: false means D = A B.
 template <int N>
 struct Wgmma;
 

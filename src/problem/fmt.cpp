@@ -1,7 +1,9 @@
-// src/problem/fmt.cpp: the one place that compiles fmt's implementation, sparing seconds in every file.
+// src/problem/fmt.cpp: the one place that compiles fmt's implementation, sparing seconds in every
+// file.
 //
-// Everything else includes fmt's headers as declarations. Header-only mode makes the functions here, and
-// this file is compiled without inlining, so that each one that is used below is one to link with.
+// Everything else includes fmt's headers as declarations. Header-only mode makes the functions
+// here, and this file is compiled without inlining, so that each one that is used below is one to
+// link with.
 #define FMT_HEADER_ONLY 1
 #include <fmt/format.h>
 #include <fmt/ranges.h>
