@@ -6,8 +6,9 @@
 //   P's dtype:  2 u (|o| + sqrt(sum p^2 v^2)), errors of many p being independent but for a part in
 //               common, and for fp16 its subnormals' step of 2^-24
 //   fp32:       8 u (sum p |v| + sum p m |v - o|), m the magnitude of a score's terms
-// with u the unit roundoff. Those of LSE: 8 u (|lse| + 1 + sum p m). So a tolerance is loose only
-// where arithmetic is, and a row with one dominant key must match to the last bits of O's dtype.
+// with u the unit roundoff. Those of LSE: 16 u (|lse| + 1 + sum p m), since matrix units truncate
+// where others round. So a tolerance is loose only where arithmetic is, and a row with one dominant
+// key must match to the last bits of O's dtype.
 #pragma once
 
 #include <cstdint>

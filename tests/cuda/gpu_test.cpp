@@ -290,7 +290,7 @@ TEST_F(Gpu, Case07_OffsetsBeyondTwoToTheThirtyOneElements) {
   auto* o = static_cast<std::uint16_t*>(allocate(65 * kDim * 2));
   fill(q, 0, 65 * kDim * 2);
   fill(k, 0, kv_bytes);
-  fill(v, 0xff, kv_bytes);  // NaN wherever no query looks
+  fill(v, 0x42, kv_bytes);  // 48.5 wherever no query looks
   std::vector<std::uint16_t> tail(69 * kDim);
   for (std::int64_t row = 0; row < 69; ++row) {
     for (std::int64_t d = 0; d < kDim; ++d) {
