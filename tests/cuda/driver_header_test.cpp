@@ -30,7 +30,7 @@ requires(sizeof...(Ours) ==
 };
 
 template <typename Ours, typename Theirs>
-constexpr void expect_compatible(Ours, Theirs&) {
+constexpr void expect_compatible() {
   static_assert(Compatible<Ours, Theirs>::value);
 }
 
@@ -40,44 +40,46 @@ static_assert(!Compatible<int (*)(float), int(int)>::value, "the check can fail:
 static_assert(!Compatible<int (*)(long), int(void*)>::value, "the check can fail: pointer");
 
 TEST(DriverHeader, EntryPointsTakeTheSameArguments) {
-  DriverApi api{};
-  expect_compatible(api.init, cuInit);
-  expect_compatible(api.driver_get_version, cuDriverGetVersion);
-  expect_compatible(api.get_error_name, cuGetErrorName);
-  expect_compatible(api.get_error_string, cuGetErrorString);
-  expect_compatible(api.device_get_count, cuDeviceGetCount);
-  expect_compatible(api.device_get, cuDeviceGet);
-  expect_compatible(api.device_get_name, cuDeviceGetName);
-  expect_compatible(api.device_get_attribute, cuDeviceGetAttribute);
-  expect_compatible(api.device_total_memory, cuDeviceTotalMem);
-  expect_compatible(api.primary_context_retain, cuDevicePrimaryCtxRetain);
-  expect_compatible(api.primary_context_release, cuDevicePrimaryCtxRelease);
-  expect_compatible(api.context_get_current, cuCtxGetCurrent);
-  expect_compatible(api.context_set_current, cuCtxSetCurrent);
-  expect_compatible(api.context_get_device, cuCtxGetDevice);
-  expect_compatible(api.context_get_id, cuCtxGetId);
-  expect_compatible(api.library_load_data, cuLibraryLoadData);
-  expect_compatible(api.library_unload, cuLibraryUnload);
-  expect_compatible(api.library_get_kernel, cuLibraryGetKernel);
-  expect_compatible(api.kernel_get_function, cuKernelGetFunction);
-  expect_compatible(api.function_get_attribute, cuFuncGetAttribute);
-  expect_compatible(api.function_set_attribute, cuFuncSetAttribute);
-  expect_compatible(api.launch_kernel, cuLaunchKernel);
-  expect_compatible(api.tensor_map_encode_tiled, cuTensorMapEncodeTiled);
-  expect_compatible(api.memory_allocate, cuMemAlloc);
-  expect_compatible(api.memory_free, cuMemFree);
-  expect_compatible(api.memory_set_async, cuMemsetD8Async);
-  expect_compatible(api.copy_to_device_async, cuMemcpyHtoDAsync);
-  expect_compatible(api.copy_to_host_async, cuMemcpyDtoHAsync);
-  expect_compatible(api.stream_is_capturing, cuStreamIsCapturing);
-  expect_compatible(api.stream_create, cuStreamCreate);
-  expect_compatible(api.stream_destroy, cuStreamDestroy);
-  expect_compatible(api.stream_synchronize, cuStreamSynchronize);
-  expect_compatible(api.event_create, cuEventCreate);
-  expect_compatible(api.event_destroy, cuEventDestroy);
-  expect_compatible(api.event_record, cuEventRecord);
-  expect_compatible(api.event_synchronize, cuEventSynchronize);
-  expect_compatible(api.event_elapsed_ms, cuEventElapsedTime);
+  expect_compatible<decltype(DriverApi::init), decltype(cuInit)>();
+  expect_compatible<decltype(DriverApi::driver_get_version), decltype(cuDriverGetVersion)>();
+  expect_compatible<decltype(DriverApi::get_error_name), decltype(cuGetErrorName)>();
+  expect_compatible<decltype(DriverApi::get_error_string), decltype(cuGetErrorString)>();
+  expect_compatible<decltype(DriverApi::device_get_count), decltype(cuDeviceGetCount)>();
+  expect_compatible<decltype(DriverApi::device_get), decltype(cuDeviceGet)>();
+  expect_compatible<decltype(DriverApi::device_get_name), decltype(cuDeviceGetName)>();
+  expect_compatible<decltype(DriverApi::device_get_attribute), decltype(cuDeviceGetAttribute)>();
+  expect_compatible<decltype(DriverApi::device_total_memory), decltype(cuDeviceTotalMem)>();
+  expect_compatible<decltype(DriverApi::primary_context_retain),
+                    decltype(cuDevicePrimaryCtxRetain)>();
+  expect_compatible<decltype(DriverApi::primary_context_release),
+                    decltype(cuDevicePrimaryCtxRelease)>();
+  expect_compatible<decltype(DriverApi::context_get_current), decltype(cuCtxGetCurrent)>();
+  expect_compatible<decltype(DriverApi::context_set_current), decltype(cuCtxSetCurrent)>();
+  expect_compatible<decltype(DriverApi::context_get_device), decltype(cuCtxGetDevice)>();
+  expect_compatible<decltype(DriverApi::context_get_id), decltype(cuCtxGetId)>();
+  expect_compatible<decltype(DriverApi::library_load_data), decltype(cuLibraryLoadData)>();
+  expect_compatible<decltype(DriverApi::library_unload), decltype(cuLibraryUnload)>();
+  expect_compatible<decltype(DriverApi::library_get_kernel), decltype(cuLibraryGetKernel)>();
+  expect_compatible<decltype(DriverApi::kernel_get_function), decltype(cuKernelGetFunction)>();
+  expect_compatible<decltype(DriverApi::function_get_attribute), decltype(cuFuncGetAttribute)>();
+  expect_compatible<decltype(DriverApi::function_set_attribute), decltype(cuFuncSetAttribute)>();
+  expect_compatible<decltype(DriverApi::launch_kernel), decltype(cuLaunchKernel)>();
+  expect_compatible<decltype(DriverApi::tensor_map_encode_tiled),
+                    decltype(cuTensorMapEncodeTiled)>();
+  expect_compatible<decltype(DriverApi::memory_allocate), decltype(cuMemAlloc)>();
+  expect_compatible<decltype(DriverApi::memory_free), decltype(cuMemFree)>();
+  expect_compatible<decltype(DriverApi::memory_set_async), decltype(cuMemsetD8Async)>();
+  expect_compatible<decltype(DriverApi::copy_to_device_async), decltype(cuMemcpyHtoDAsync)>();
+  expect_compatible<decltype(DriverApi::copy_to_host_async), decltype(cuMemcpyDtoHAsync)>();
+  expect_compatible<decltype(DriverApi::stream_is_capturing), decltype(cuStreamIsCapturing)>();
+  expect_compatible<decltype(DriverApi::stream_create), decltype(cuStreamCreate)>();
+  expect_compatible<decltype(DriverApi::stream_destroy), decltype(cuStreamDestroy)>();
+  expect_compatible<decltype(DriverApi::stream_synchronize), decltype(cuStreamSynchronize)>();
+  expect_compatible<decltype(DriverApi::event_create), decltype(cuEventCreate)>();
+  expect_compatible<decltype(DriverApi::event_destroy), decltype(cuEventDestroy)>();
+  expect_compatible<decltype(DriverApi::event_record), decltype(cuEventRecord)>();
+  expect_compatible<decltype(DriverApi::event_synchronize), decltype(cuEventSynchronize)>();
+  expect_compatible<decltype(DriverApi::event_elapsed_ms), decltype(cuEventElapsedTime)>();
 }
 
 template <typename Ours, typename Theirs>
