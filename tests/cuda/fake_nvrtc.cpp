@@ -5,11 +5,19 @@
 #include <elf.h>
 
 #include <cstring>
+#include <mutex>
 
 namespace tilewright::cuda {
 namespace {
 
 using R = NvrtcResult;
+
+// Kernels may be compiled by several threads at once; what the fake remembers is of any one of
+// them.
+std::mutex& remembering() {
+  static std::mutex mutex;
+  return mutex;
+}
 
 const char* get_error_string(R) {
   return "NVRTC_ERROR_FAKE";
@@ -19,6 +27,7 @@ R version(int* major, int* minor) {
 }
 R create_program(NvrtcProgram* program, const char* source, const char*, int, const char* const*,
                  const char* const*) {
+  const std::lock_guard lock(remembering());
   fake_nvrtc().main_text = source;
   return *program = reinterpret_cast<NvrtcProgram>(8), R::success;
 }
@@ -26,6 +35,7 @@ R destroy_program(NvrtcProgram* program) {
   return *program = nullptr, R::success;
 }
 R compile_program(NvrtcProgram, int count, const char* const* options) {
+  const std::lock_guard lock(remembering());
   fake_nvrtc().options.assign(options, options + count);
   return ++fake_nvrtc().compilations, fake_nvrtc().compile_result;
 }
