@@ -48,7 +48,8 @@ inline void store_rows(const float (&d)[Registers], const float (&factor)[2], un
                        const OutputRows& rows) {
   constexpr int kGroups = Registers / 4;  // of 8 columns
   const int quad_lane = lane_index() % 4;
-  // The whole warp as one: rows of an odd pitch are aligned here and not there, and all must shuffle.
+  // The whole warp as one: rows of an odd pitch are aligned here and not there, and all must
+  // shuffle.
   if (__all_sync(0xffffffffu, vectors_fit(data, rows, 16))) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {

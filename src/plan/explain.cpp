@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "plan/copy_engine.h"
 #include "plan/time_model.h"
 
 namespace tilewright {
@@ -151,6 +152,10 @@ std::string explain(const KernelModel& model, const Plan& plan, const Alternativ
   }
   if (plan.family == KernelFamily::modelled) {
     reason += " No kernel here runs this plan; the simulator does.";
+  }
+  if (plan.family == KernelFamily::hopper_forward) {
+    const std::string refusal = copy_engine_refusal(plan.problem);
+    if (!refusal.empty()) reason += fmt::format(" Read by plain copies, since {}.", refusal);
   }
   const std::string recalled = recalled_figures(machine, plan.problem.spec().dtype);
   if (!recalled.empty()) reason += fmt::format(" Figures only recalled: {}.", recalled);
