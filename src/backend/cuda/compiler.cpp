@@ -56,8 +56,10 @@ Result<CompiledKernel> compile(const Nvrtc& nvrtc, const KernelSource& source,
   if (!source.generated_name.empty()) add(source.generated_name, source.generated_text);
   std::vector<const char*> name_pointers;
   std::vector<const char*> text_pointers;
+  // NOLINTBEGIN(performance-inefficient-vector-operation): a dozen files
   for (const std::string& text : names) name_pointers.push_back(text.c_str());
   for (const std::string& text : texts) text_pointers.push_back(text.c_str());
+  // NOLINTEND(performance-inefficient-vector-operation)
 
   const std::string main_text = fmt::format("#include \"{}\"\n", source.file);
   NvrtcProgram handle = nullptr;

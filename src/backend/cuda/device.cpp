@@ -66,6 +66,7 @@ Result<DeviceFacts> query_device(const DriverApi& api, DeviceOrdinal device) {
   facts.l2_bytes = attribute(DeviceAttribute::l2_cache_size_bytes);
   facts.clock_hz = 1e3 * attribute(DeviceAttribute::clock_rate_khz);
   facts.memory_bytes_per_second = 2e3 * attribute(DeviceAttribute::memory_clock_rate_khz) *
+                                  // NOLINTNEXTLINE(bugprone-integer-division): whole bytes
                                   (attribute(DeviceAttribute::memory_bus_width_bits) / 8);
   if (!status.ok()) return status;
   std::size_t bytes = 0;

@@ -74,6 +74,7 @@ Result<void*> DeviceSession::allocate(std::size_t bytes) {
   if (!status.ok()) return status;
   memory_.push_back(address);
   allocated_bytes_ += bytes;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): that is how the driver names memory
   return reinterpret_cast<void*>(address);
 }
 

@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMagic = "tilewright pack 1\n";
+// NOLINTNEXTLINE(bugprone-implicit-widening-of-multiplication-result)
 constexpr std::size_t kPreambleBytes = kMagic.size() + 2 * 17;
 
 Status damaged(const fs::path& file, std::string_view what) {

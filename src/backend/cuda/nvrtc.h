@@ -15,6 +15,7 @@ namespace tilewright::cuda {
 struct NvrtcVersion {
   int major = 0;
   int minor = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): taken for a comparison with 0
   auto operator<=>(const NvrtcVersion&) const = default;
   std::string text() const;  ///< "13.5"
 };

@@ -79,6 +79,7 @@ Result<PackReport> build_pack(const std::filesystem::path& file, const Nvrtc& nv
     }
   };
   std::vector<std::thread> threads;
+  // NOLINTNEXTLINE(performance-inefficient-vector-operation)
   for (int job = 0; job < jobs; ++job) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();
   if (!failures.empty()) {
