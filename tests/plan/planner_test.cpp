@@ -357,6 +357,11 @@ TEST(Planner, SplitCoresHandScoresOverThroughMemory) {
 }
 
 TEST(Planner, TakesUnderAMillisecond) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr double kAllowedSeconds = 20e-3;  // instrumented code is many times slower
+#else
+  constexpr double kAllowedSeconds = 1e-3;
+#endif
   std::vector<Machine> machines = {this_cpu()};
   for (const std::string& id : machine_profile_ids()) machines.push_back(profile(id));
   for (const Machine& machine : machines) {
@@ -371,7 +376,7 @@ TEST(Planner, TakesUnderAMillisecond) {
       best = std::min(
           best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     }
-    EXPECT_LT(best, 1e-3) << machine.id;
+    EXPECT_LT(best, kAllowedSeconds) << machine.id;
   }
 }
 

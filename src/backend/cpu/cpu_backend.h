@@ -13,7 +13,8 @@ namespace tilewright::cpu {
 /// checked.
 Status run_forward(const Plan& plan, const AttentionTensors& tensors, const RunOptions& options);
 
-/// Instruction sets that this build has and this CPU runs, best last; "portable" is always first.
+/// Instruction sets that this build has and this CPU runs, the default last; "portable" is always
+/// first.
 std::vector<std::string> instruction_sets();
 
 }  // namespace tilewright::cpu
