@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -111,7 +112,49 @@ struct ResultBuffers {
   float* lse_data() const { return reinterpret_cast<float*>(lse.get()); }
 };
 
+bool same_file(const std::string& one, const std::string& other) {
+  std::error_code error;
+  return one == other || (std::filesystem::equivalent(one, other, error) &&
+                          std::filesystem::is_regular_file(one, error));
+}
+
+// O may replace an input, as when a script works in place; LSE and the report replace nothing.
+Status check_output_paths(const RunFlags& flags) {
+  struct Named {
+    std::string_view flag;
+    const std::string& path;
+  };
+  const InputPaths& in = flags.paths;
+  const Named inputs[] = {{"--input", in.input},
+                          {"--q", in.q},
+                          {"--k", in.k},
+                          {"--v", in.v},
+                          {"--q-lengths", in.q_lengths},
+                          {"--kv-lengths", in.kv_lengths},
+                          {"--alibi", in.alibi},
+                          {"--sink", in.sinks},
+                          {"--bias", in.bias}};
+  const Named outputs[] = {{"--lse", flags.lse}, {"--report", *flags.report}};
+  for (const Named& output : outputs) {
+    if (output.path.empty()) continue;
+    std::string_view taken;
+    for (const Named& input : inputs) {
+      if (!input.path.empty() && same_file(output.path, input.path)) taken = input.flag;
+    }
+    if (output.flag == "--report" && same_file(output.path, flags.out)) taken = "--out";
+    if (output.flag == "--report" && same_file(output.path, flags.lse)) taken = "--lse";
+    if (!taken.empty()) {
+      return {StatusCode::invalid_argument,
+              fmt::format("{} is {}, the file of {}; accepted: another file", output.flag,
+                          quote(output.path), taken)};
+    }
+  }
+  return {};
+}
+
 Status run_files(const RunFlags& flags) {
+  Status paths = check_output_paths(flags);
+  if (!paths.ok()) return paths;
   const Layout layout = flags.layout == "bhsd" ? Layout::bhsd : Layout::bshd;
   Result<std::unique_ptr<Operands>> read = read_operands(flags.paths, layout, flags.packed);
   if (!read.ok()) return read.status();

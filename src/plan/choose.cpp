@@ -17,6 +17,23 @@ namespace {
 constexpr Index kMostTileRows = 1 << 20;
 constexpr Index kMostSplits = 1 << 10;
 
+/// Scores of a problem: bytes of traffic stay within 64 bits even if every row is a tile of its
+/// own.
+constexpr double kMostScores = 0x1p51;
+
+Status check_size(const AttentionProblem& problem) {
+  const AttentionSpec& spec = problem.spec();
+  const double scores = static_cast<double>(problem.q_len()) *
+                        static_cast<double>(problem.kv_len()) * static_cast<double>(spec.heads) *
+                        static_cast<double>(spec.batch);
+  if (scores <= kMostScores) return {};
+  return {
+      StatusCode::invalid_argument,
+      fmt::format("q_len x kv_len x heads x batch is {} x {} x {} x {}, {:.3g} scores; accepted: "
+                  "up to {:.3g} in a plan",
+                  problem.q_len(), problem.kv_len(), spec.heads, spec.batch, scores, kMostScores)};
+}
+
 Status refuse(StatusCode code, std::string message) {
   return {code, std::move(message)};
 }
@@ -190,7 +207,8 @@ Plan make_plan(const KernelModel& model, const Choice& choice, const PlanOptions
 
 Result<Plan> choose_plan(const AttentionProblem& problem, const Machine& machine,
                          const PlanOptions& options) {
-  Status status = check_options(machine, options);
+  Status status = check_size(problem);
+  if (status.ok()) status = check_options(machine, options);
   if (!status.ok()) return status;
   const auto model = make_kernel_model(problem, machine, options);
   if (!model.ok()) return model.status();

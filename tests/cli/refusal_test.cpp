@@ -67,6 +67,12 @@ class Refusal : public ::testing::Test {
   ScratchFolder folder_;
 };
 
+TEST_F(Refusal, LseAndTheReportReplaceNoFileOfTheRun) {
+  expect_refused(run({"--lse", folder_.path("q.npy")}), {"--lse", "q.npy", "--q", "another file"});
+  expect_refused(run({"--report", folder_.path("k.npy")}), {"--report", "--k", "another file"});
+  expect_refused(run({"--report", folder_.path("o.npy")}), {"--report", "--out", "another file"});
+}
+
 TEST_F(Refusal, Case29_FlagsNameTheirValueAndWhatIsAccepted) {
   for (const auto& [flag, value, accepted] : {
            std::tuple{"--threads", "0", "1 to 4096"},

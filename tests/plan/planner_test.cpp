@@ -356,6 +356,16 @@ TEST(Planner, SplitCoresHandScoresOverThroughMemory) {
   EXPECT_EQ(moved(newer, "p"), scores * 2 * 2);
 }
 
+TEST(Planner, ProblemsWhoseBytesOverflowAreRefusedByTheirSize) {
+  const Machine h200 = profile("h200");
+  EXPECT_TRUE(plan(problem(square(1 << 20, 128, DType::bf16)), h200).ok());
+  const Result<Plan> refused = plan(problem(square(std::int64_t{1} << 40, 128, DType::bf16)), h200);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), StatusCode::invalid_argument);
+  EXPECT_NE(refused.status().message().find("1099511627776 x"), std::string::npos)
+      << refused.status().message();
+}
+
 TEST(Planner, TakesUnderAMillisecond) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   constexpr double kAllowedSeconds = 20e-3;  // instrumented code is many times slower
