@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "backend/cuda/pack_builder.h"
@@ -55,6 +56,21 @@ TEST(PerformanceFaults, NamesSerialisationSpillsAndLocalMemoryOnly) {
   ASSERT_EQ(performance_faults(kernel).size(), 1u);
   EXPECT_EQ(performance_faults(kernel)[0],
             "16 bytes of local memory a thread, 0 instructions on it");
+}
+
+TEST(Compile, TakesNothingFromTheCompilersOwnCacheWhereItHasOne) {
+  fake_nvrtc().reset();
+  fake_nvrtc().cubin = fake_cubin("k", 32, 0, 0);
+  KernelSource source;
+  source.entry = "k";
+  const auto uncached = [&](NvrtcVersion version) {
+    EXPECT_TRUE(compile(open_fake_nvrtc(version), source, {}).ok());
+    const std::vector<std::string>& options = fake_nvrtc().options;
+    return std::find(options.begin(), options.end(), "--no-cache") != options.end();
+  };
+  EXPECT_TRUE(uncached({13, 5}));
+  EXPECT_TRUE(uncached({12, 9}));
+  EXPECT_FALSE(uncached({12, 8})) << "an option that it does not know";
 }
 
 // The compiler that the build found must work; without one, any that the library finds, or none.

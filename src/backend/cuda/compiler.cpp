@@ -70,9 +70,11 @@ Result<CompiledKernel> compile(const Nvrtc& nvrtc, const KernelSource& source,
   const Program program(api, handle);
 
   const std::string architecture = fmt::format("--gpu-architecture={}", kArchitecture);
-  const char* const options[] = {architecture.c_str(), "--std=c++20",
-                                 "--device-as-default-execution-space", "--ptxas-options=-v"};
-  result = api.compile_program(handle, static_cast<int>(std::size(options)), options);
+  std::vector<const char*> options{architecture.c_str(), "--std=c++20",
+                                   "--device-as-default-execution-space", "--ptxas-options=-v"};
+  // What NVRTC takes from its own cache comes without the assembler's log, which is judged.
+  if (nvrtc.version >= kCachingNvrtc) options.push_back("--no-cache");
+  result = api.compile_program(handle, static_cast<int>(options.size()), options.data());
   CompiledKernel compiled;
   compiled.log = program.log();
   if (result != NvrtcResult::success) {

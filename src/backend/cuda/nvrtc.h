@@ -28,6 +28,9 @@ inline constexpr NvrtcVersion kOldestNvrtc{12, 0};
 /// once nothing is in flight), but the shipped pack is compiled with nothing older.
 inline constexpr NvrtcVersion kTrustedNvrtc{13, 3};
 
+/// From this version on NVRTC keeps what it compiled in the driver's cache on disk.
+inline constexpr NvrtcVersion kCachingNvrtc{12, 9};
+
 /// An open compiler.
 struct Nvrtc {
   NvrtcApi api{};
