@@ -53,7 +53,7 @@ clean:
 gpu-test: setup-test
 	@cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@cmake --build $(BUILD) -j $(JOBS)
-	@python3 tools/gpu_record.py run --build $(BUILD)
+	@python3 tools/gpu_record.py run --build $(BUILD) --sanitize
 
 # Anywhere: whether tests/gpu-record.json is of the code that is here.
 gpu-record-check:

@@ -5,8 +5,9 @@ CI has no GPU, so what a GPU showed is kept as a file: the device, its driver, t
 and a digest of the kernels and of the host code that drives them. When that code changes, the record is stale; comments
 and layout do not count.
 
-  tools/gpu_record.py run --build build [--out tests/gpu-record.json] [--jobs 8]
+  tools/gpu_record.py run --build build [--out tests/gpu-record.json] [--jobs 16] [--sanitize]
   tools/gpu_record.py check [--record tests/gpu-record.json]
+  tools/gpu_record.py self-test
 """
 import argparse
 import datetime
@@ -18,11 +19,19 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
+
+import gpu_tests
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECORD = ROOT / "tests" / "gpu-record.json"
-# Whether several parts of a program may share the GPU: not those that measure time.
+# Whether several tests of a program may share the GPU: not those that measure time or memory.
 PROGRAMS = {"test_cuda_gpu": False, "test_conformance_cuda": True}
+SANITIZED = {
+    "test_cuda_gpu": ["Gpu.Case16*", "GpuCApi.DevicePointers*"],
+    "test_conformance_cuda": ["Rows.Case01*", "Rows.Case04_zero*", "Rows.Case05*", "Numbers.sinks*",
+                              "Numbers.Case20_a_null*"],
+}
 COVERED = [
     "kernels/**/*",
     "src/backend/cuda/*",
@@ -67,48 +76,24 @@ def nvidia_smi(field):
         return "unknown"
 
 
-def run_program(path, arguments, jobs):
-    """The program's results by test, and whether every part of it exited as a pass. Parts run at once."""
-    with tempfile.TemporaryDirectory() as folder:
-        parts = []
-        for part in range(jobs):
-            report = pathlib.Path(folder) / f"{part}.json"
-            log = open(pathlib.Path(folder) / f"{part}.log", "w+")
-            environment = dict(
-                os.environ, TILEWRIGHT_REQUIRE_GPU="1", GTEST_TOTAL_SHARDS=str(jobs), GTEST_SHARD_INDEX=str(part)
-            )
-            command = [str(path), f"--gtest_output=json:{report}", "--gtest_brief=1", *arguments]
-            process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
-            parts.append((process, report, log))
-        passed = True
-        suites = []
-        for process, report, log in parts:
-            passed = process.wait() == 0 and passed
-            log.seek(0)
-            print(log.read(), end="", flush=True)
-            log.close()
-            if report.is_file():
-                suites += json.loads(report.read_text())["testsuites"]
-    results = {}
-    for suite in suites:
-        for test in suite["testsuite"]:
-            if test["result"] not in ("COMPLETED", "SKIPPED"):
-                continue
-            state = "failed" if "failures" in test else "passed" if test["result"] == "COMPLETED" else "skipped"
-            known = {"name", "status", "result", "time", "timestamp", "classname", "failures", "file", "line"}
-            measured = {key: value for key, value in test.items() if key not in known}
-            results[f"{suite['name']}.{test['name']}"] = {"state": state, "seconds": test["time"], **measured}
-    return results, passed
+def sanitizer_programs(build):
+    """The small set: every kind of load, mask, length and merge once, in shapes that a sanitizer can afford."""
+    return {build / "bin" / name: [test for pattern in patterns
+                                   for test in gpu_tests.list_tests(build / "bin" / name, [f"--gtest_filter={pattern}"])]
+            for name, patterns in SANITIZED.items()}
 
 
-def run(build, out, arguments, jobs):
+def run(asked):
     files = digests()
+    scale = float(os.environ.get("TILEWRIGHT_TEST_SCALE", "1"))
+    before = json.loads(asked.out.read_text())["tests"] if asked.out.is_file() else {}
     tests = {}
-    passed = True
-    for program, may_share in PROGRAMS.items():
-        results, exited_well = run_program(build / "bin" / program, arguments, jobs if may_share else 1)
-        passed = passed and exited_well and bool(results)
-        tests[program] = results
+    for name, may_share in PROGRAMS.items():
+        start = time.monotonic()
+        usual = {test: float(result["seconds"].rstrip("s")) for test, result in before.get(name, {}).items()}
+        tests[name] = gpu_tests.run_program(asked.build / "bin" / name, asked.arguments, asked.jobs if may_share else 1,
+                                            usual, scale)
+        print(f"{name}: {len(tests[name])} tests in {time.monotonic() - start:.0f} s", flush=True)
     if not any(tests.values()):
         print("no test ran; the record is left as it is")
         return 1
@@ -121,35 +106,97 @@ def run(build, out, arguments, jobs):
         "driver_cuda_version": described.get("driver_cuda_version", "unknown"),
         "kernel_compiler": "NVRTC " + packed.get("pack_compiler", "unknown"),
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "test_scale": scale,
+        "only": asked.arguments,
         "passed": states.count("passed"),
         "failed": states.count("failed"),
         "skipped": states.count("skipped"),
+        "sanitizer": {},
         "digest": total(files),
         "files": files,
         "tests": tests,
     }
-    out.write_text(json.dumps(record, indent=1) + "\n")
-    print(f"{out}: {record['device']}, {record['passed']} passed, {record['failed']} failed, {record['skipped']} skipped")
-    return 0 if passed else 1
+    if asked.sanitize:
+        start = time.monotonic()
+        record["sanitizer"] = gpu_tests.run_sanitizers(sanitizer_programs(asked.build))
+        print(f"compute-sanitizer: {time.monotonic() - start:.0f} s", flush=True)
+        if record["sanitizer"]:
+            record["sanitizer_version"] = gpu_tests.sanitizer_version()
+    asked.out.write_text(json.dumps(record, indent=1) + "\n")
+    print(f"{asked.out}: ", end="")
+    return 1 if faults(record, files) else 0
 
 
-def check(path):
-    if not path.is_file():
-        print(f"{path}: no record; run `make gpu-test` on a machine with a Hopper GPU")
-        return 1
-    record = json.loads(path.read_text())
-    now = digests()
+def faults(record, now):
+    """What keeps a record from showing that this code works, in words; prints the record's summary."""
+    print(f"{record['device']}, driver {record['driver']}, {record['kernel_compiler']}, {record['date']}: "
+          f"{record['passed']} passed, {record['failed']} failed, {record['skipped']} skipped "
+          f"at scale {record.get('test_scale', 'unknown')}")
+    found = []
+    if record["failed"] or not record["passed"]:
+        found.append("the record has failures" if record["failed"] else "the record has no test that passed")
+    if record.get("test_scale") != 1 or record.get("only"):
+        found.append(f"the record is of a part of the tests: scale {record.get('test_scale', 'unknown')}, "
+                     f"arguments {record.get('only')}")
+    sanitizer = record.get("sanitizer", {})
+    if not sanitizer:
+        print("compute-sanitizer was not run")
+    for tool, programs in sanitizer.items():
+        states = [result["state"] for result in programs.values()]
+        print(f"{tool}: {', '.join(states)}")
+        if any(state != "passed" for state in states):
+            found.append(f"{tool} found faults")
     then = record["files"]
     changed = [name for name in sorted(now.keys() | then.keys()) if now.get(name) != then.get(name)]
-    summary = f"{record['device']}, driver {record['driver']}, {record['kernel_compiler']}, {record['date']}: "
-    summary += f"{record['passed']} passed, {record['failed']} failed, {record['skipped']} skipped"
-    print(summary)
-    if record["failed"]:
-        print("the record has failures")
-    for name in changed:
-        print(f"changed since: {name}")
+    found += [f"changed since: {name}" for name in changed]
+    print("\n".join(found))
     print("the record is stale" if changed else "the record is current")
-    return 1 if changed or record["failed"] else 0
+    return found
+
+
+def check(asked):
+    if not asked.record.is_file():
+        print(f"{asked.record}: no record; run `make gpu-test` on a machine with a Hopper GPU")
+        return 1
+    return 1 if faults(json.loads(asked.record.read_text()), digests()) else 0
+
+
+def self_test(_):
+    """Whether each kind of fault is seen: planted in records, and in a program that crashes."""
+    good = {"device": "d", "driver": "1", "kernel_compiler": "c", "date": "2026-01-01", "passed": 9, "failed": 0,
+            "skipped": 0, "test_scale": 1, "only": [], "files": {"a.h": "1"},
+            "sanitizer": {"memcheck": {"program": {"state": "passed"}}}}
+    planted = {"failed": 1, "passed": 0, "test_scale": 0.5, "only": ["--gtest_filter=A.*"], "files": {"a.h": "2"}}
+    missed = [] if not faults(good, good["files"]) else ["a good record"]
+    missed += [key for key, value in planted.items() if not faults(good | {key: value}, good["files"])]
+    bad_tool = {"sanitizer": {"memcheck": {"program": {"state": "failed"}}}}
+    missed += [] if faults(good | bad_tool, good["files"]) else ["a sanitizer's fault"]
+    missed += [] if code_of("a /* b */ + c // d") == code_of("a+c") != code_of("a-c") else ["comments"]
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "program"
+        program.write_text(FAKE_PROGRAM)
+        program.chmod(0o755)
+        for jobs in (1, 3):
+            results = gpu_tests.run_program(program, [], jobs, {"A.slow": 9.0}, 1)
+            states = {name: result["state"] for name, result in results.items()}
+            # In one process a crash takes the tests beside it along.
+            if states.get("A.crashes") != "failed" or (jobs > 1 and states.get("A.passes") != "passed"):
+                missed.append(f"a crash, {jobs} at once: {states}")
+    print("missed: " + ", ".join(missed) if missed else "every planted fault was seen")
+    return 1 if missed else 0
+
+
+# Like a gtest program of two tests, one of which crashes before its report is written.
+FAKE_PROGRAM = """#!/bin/sh
+for argument; do
+  case $argument in
+    --gtest_list_tests) printf 'A.\\n  passes\\n  crashes\\n'; exit ;;
+    --gtest_output=json:*) report=${argument#*:} ;;
+    --gtest_filter=*crashes*) exit 139 ;;
+  esac
+done
+echo '{"testsuites": [{"name": "A", "testsuite": [{"name": "passes", "result": "COMPLETED", "time": "1s"}]}]}' > "$report"
+"""
 
 
 def main():
@@ -158,12 +205,14 @@ def main():
     run_parser = actions.add_parser("run")
     run_parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     run_parser.add_argument("--out", type=pathlib.Path, default=RECORD)
-    run_parser.add_argument("--jobs", type=int, default=1, help="parts of the conformance suite at once")
+    run_parser.add_argument("--jobs", type=int, default=min(16, os.cpu_count()), help="tests at once, where they may share")
+    run_parser.add_argument("--sanitize", action="store_true", help="also a small set under compute-sanitizer")
     run_parser.add_argument("arguments", nargs="*", help="for the test programs, such as --gtest_filter=Case16*")
     check_parser = actions.add_parser("check")
     check_parser.add_argument("--record", type=pathlib.Path, default=RECORD)
+    actions.add_parser("self-test")
     asked = parser.parse_args()
-    return run(asked.build, asked.out, asked.arguments, asked.jobs) if asked.action == "run" else check(asked.record)
+    return {"run": run, "check": check, "self-test": self_test}[asked.action](asked)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kDim = 128;
 constexpr std::size_t kMemoryLimitBytes = 64'000'000;
-constexpr std::int64_t kSampledRows = 48;
+constexpr std::int64_t kSampledRows = 16;
 
 class LongContext : public Gpu, public testing::WithParamInterface<std::int64_t> {
  protected:
