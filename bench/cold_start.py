@@ -97,7 +97,17 @@ def child(library_path, dim, causal, aligned, tokens):
     run()
     cuda.wait()
     lap("second")
-    print(json.dumps({"device": cuda.device, "seconds": seconds}))
+    print(json.dumps({"device": cuda.device, "seconds": seconds, "compiler": mapped_compiler()}))
+
+
+def mapped_compiler():
+    """The version of the NVRTC that this process has opened; none if it opened none."""
+    for line in pathlib.Path("/proc/self/maps").read_text().splitlines():
+        if "/libnvrtc.so" in line:
+            major, minor = ctypes.c_int(), ctypes.c_int()
+            ctypes.CDLL(line.split(maxsplit=5)[5]).nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+            return f"NVRTC {major.value}.{minor.value}"
+    return None
 
 
 def fresh(args, problem, with_pack):
@@ -134,7 +144,7 @@ def main():
             print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
             rows.append(row | {"device": runs[0]["device"], "driver": results.driver(),
                                "commit": args.commit or results.commit(),
-                               "kernel_compiler": results.pack_compiler(args.library)})
+                               "kernel_compiler": runs[0]["compiler"] or results.pack_compiler(args.library)})
     results.write(args.out or results.default_path(rows[0]["device"], "cold-start"), rows)
 
 
