@@ -29,7 +29,7 @@ TEST(Repeat, Case13_forward_gives_the_same_bits_on_every_run) {
       SCOPED_TRACE(variant->name());
       if (!run_one(*variant, data)) continue;
       const auto bits = result_bits(data);
-      for (std::int64_t run = 0; run < test::scaled(5); ++run) {
+      for (std::int64_t run = 0; run < test::scaled(30); ++run) {
         ASSERT_TRUE(run_one(*variant, data));
         ASSERT_EQ(bits, result_bits(data)) << "run " << run;
       }

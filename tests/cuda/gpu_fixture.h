@@ -61,14 +61,16 @@ class Gpu : public testing::Test {
     return values;
   }
 
-  Plan plan_of(AttentionSpec spec) {
+  Plan plan_of(AttentionSpec spec, std::optional<Tile> tile = std::nullopt) {
     spec.dtype = DType::bf16;
     spec.q.alignment_bytes = spec.k.alignment_bytes = spec.v.alignment_bytes = 16;
     const Result<AttentionProblem> problem = AttentionProblem::create(spec);
     EXPECT_TRUE(problem.ok()) << problem.status().message();
     const Result<Machine> machine = this_gpu();
     EXPECT_TRUE(machine.ok()) << machine.status().message();
-    const Result<Plan> chosen = plan(*problem, *machine);
+    PlanOptions options;
+    options.tile = tile;
+    const Result<Plan> chosen = plan(*problem, *machine, options);
     EXPECT_TRUE(chosen.ok()) << chosen.status().message();
     return *chosen;
   }

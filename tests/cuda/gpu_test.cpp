@@ -2,6 +2,7 @@
 // asynchrony.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -174,6 +175,51 @@ TEST_F(Gpu, Case16_ReplayedGraphReadsTheLengthsThatAreThere) {
     EXPECT_NE(direct[written - 1], 0xffff);
     EXPECT_EQ(direct.back(), values[3] == PackedBatch::kTokens ? direct.back() : 0xffff)
         << "past the last sequence";
+  }
+}
+
+TEST_F(Gpu, Case13_ThirtyRunsOfAFullGpuGiveTheSameBits) {
+  struct Shape {
+    std::int64_t dim, heads, q_tokens, kv_tokens;
+  };
+  // More tiles than multiprocessors, drawn from one counter; then so few that keys are split.
+  for (const Shape& shape : {Shape{64, 8, 5000, 5000}, Shape{128, 8, 4097, 4097},
+                             Shape{256, 8, 3000, 3000}, Shape{128, 1, 70, 20000}}) {
+    AttentionSpec spec;
+    spec.heads = spec.kv_heads = shape.heads;
+    spec.qk_dim = shape.dim;
+    spec.q_lengths.max_tokens = shape.q_tokens;
+    spec.kv_lengths.max_tokens = shape.kv_tokens;
+    spec.mask.causal = true;
+    const Plan plan = plan_of(spec);
+    EXPECT_EQ(plan.forward().kv_splits > 1, shape.heads == 1) << to_text(plan);
+    const auto q_count = static_cast<std::size_t>(shape.q_tokens * shape.heads * shape.dim);
+    const auto kv_count = static_cast<std::size_t>(shape.kv_tokens * shape.heads * shape.dim);
+    AttentionTensors tensors;
+    tensors.q = to_device(random_bf16(q_count, 1));
+    tensors.k = to_device(random_bf16(kv_count, 2));
+    tensors.v = to_device(random_bf16(kv_count, 3));
+    tensors.o = allocate(q_count * 2);
+    const auto rows = static_cast<std::size_t>(shape.q_tokens * shape.heads);
+    tensors.lse = static_cast<float*>(allocate(rows * 4));
+    const RunOptions options = options_for(plan);
+    std::vector<std::uint16_t> first_o;
+    std::vector<float> first_lse;
+    for (int call = 0; call < 30; ++call) {
+      fill(tensors.o, 0xff, q_count * 2);
+      fill(tensors.lse, 0xff, rows * 4);
+      const Status status = run(plan, tensors, options);
+      ASSERT_TRUE(status.ok()) << status.message();
+      std::vector<std::uint16_t> o = to_host(static_cast<const std::uint16_t*>(tensors.o), q_count);
+      std::vector<float> lse = to_host(static_cast<const float*>(tensors.lse), rows);
+      if (call == 0) {
+        EXPECT_EQ(std::count(o.begin(), o.end(), 0xffff), 0) << "every element is written";
+        first_o = std::move(o);
+        first_lse = std::move(lse);
+        continue;
+      }
+      ASSERT_TRUE(o == first_o && lse == first_lse) << "run " << call << ", " << to_text(plan);
+    }
   }
 }
 
