@@ -1,5 +1,6 @@
 // tests/cli/refusal_test.cpp: what is wrong is refused with exit code 2, by flag, value and what is
 // accepted; what fails later with exit code 1. Nothing is written either way.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -71,6 +72,18 @@ TEST_F(Refusal, LseAndTheReportReplaceNoFileOfTheRun) {
   expect_refused(run({"--lse", folder_.path("q.npy")}), {"--lse", "q.npy", "--q", "another file"});
   expect_refused(run({"--report", folder_.path("k.npy")}), {"--report", "--k", "another file"});
   expect_refused(run({"--report", folder_.path("o.npy")}), {"--report", "--out", "another file"});
+}
+
+TEST_F(Refusal, Case24_AGpuThatIsNotHereIsNeverReplacedByTheCpu) {
+  if (void* driver = dlopen("libcuda.so.1", RTLD_NOW)) {
+    dlclose(driver);
+    GTEST_SKIP() << "this machine has a CUDA driver";
+  }
+  const std::vector<std::string> message = {"--device", "no usable CUDA driver", "libcuda.so.1",
+                                            "install an NVIDIA driver", "'cpu'"};
+  expect_refused(run({"--device", "cuda"}), message);
+  expect_refused({"bench", "--device", "cuda"}, message);
+  expect_refused({"verify", "--device", "cuda"}, message);
 }
 
 TEST_F(Refusal, Case29_FlagsNameTheirValueAndWhatIsAccepted) {
