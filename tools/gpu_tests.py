@@ -13,6 +13,7 @@ KNOWN_FIELDS = {"name", "status", "result", "time", "timestamp", "classname", "f
                 "value_param", "type_param"}
 SANITIZER_TOOLS = ["memcheck", "racecheck", "synccheck", "initcheck"]
 SANITIZER_LIMIT_SECONDS = 150
+TEST_LIMIT_SECONDS = 150
 SANITIZER_FAULTS = 86  # what it exits with when it found something
 
 
@@ -29,52 +30,57 @@ def list_tests(program, arguments):
     return names
 
 
-def run_tests(program, names, environment):
-    """One process for these tests. By test: how it ended, seconds, what it measured."""
+def finished(command, environment, limit_seconds):
+    """Exit code ("timeout" beyond the limit) and everything that was printed."""
+    try:
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", timeout=limit_seconds)
+        return done.returncode, done.stdout
+    except subprocess.TimeoutExpired as expired:
+        return "timeout", (expired.stdout or b"").decode(errors="replace")
+
+
+def run_test(program, name, environment):
+    """How it ended, seconds, what it measured."""
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
-        command = [program, f"--gtest_output=json:{report}", "--gtest_brief=1", "--gtest_filter=" + ":".join(names)]
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        command = [program, f"--gtest_output=json:{report}", "--gtest_brief=1", "--gtest_filter=" + name]
+        code, output = finished(command, environment, TEST_LIMIT_SECONDS)
         suites = json.loads(report.read_text())["testsuites"] if report.is_file() else []
-    results = {}
-    for suite in suites:
-        for test in suite["testsuite"]:
-            if test["result"] not in ("COMPLETED", "SKIPPED"):
-                continue
-            state = "failed" if "failures" in test else "passed" if test["result"] == "COMPLETED" else "skipped"
-            measured = {key: value for key, value in test.items() if key not in KNOWN_FIELDS}
-            results[f"{suite['name']}.{test['name']}"] = {**measured, "state": state, "seconds": test["time"].rstrip("s")}
-    # A crash leaves no report; an exit code may know more than the report.
-    for name in names:
-        results.setdefault(name, {"state": "failed", "seconds": "0", "exit_code": done.returncode})
-    states = {result["state"] for result in results.values()}
-    if done.returncode != 0 and "failed" not in states:
-        for result in results.values():
-            result.update(state="failed", exit_code=done.returncode)
-    if done.returncode != 0:
-        print(done.stdout, end="", flush=True)
-    return results
+    result = {"seconds": "0", "state": "failed"}  # A crash leaves no report.
+    for test in (test for suite in suites for test in suite["testsuite"]):
+        passed = "failures" not in test and test["result"] == "COMPLETED"
+        result = {key: value for key, value in test.items() if key not in KNOWN_FIELDS}
+        result["seconds"] = test["time"].rstrip("s")
+        result["state"] = "passed" if passed else "skipped" if test["result"] == "SKIPPED" else "failed"
+    if code != 0:  # An exit code may know more than the report.
+        result |= {"state": "failed", "exit_code": code}
+        print(f"{name}: exit code {code}\n{output}", end="", flush=True)
+    return result
 
 
 def run_program(program, arguments, jobs, usual_seconds, scale):
-    """Every test of a program, `jobs` processes at once: a process a test, the longest first. One job: one process."""
+    """Every test of a program, a process each, so that no fault of one is another's; `jobs` at once, the longest first."""
     names = list_tests(program, arguments)
     with tempfile.TemporaryDirectory() as cache:  # of kernels, shared by the processes and nobody else
         environment = dict(os.environ, TILEWRIGHT_REQUIRE_GPU="1", TILEWRIGHT_CACHE=cache,
                            TILEWRIGHT_TEST_SCALE=str(scale))
-        if jobs == 1:
-            return run_tests(program, names, environment) if names else {}
         names.sort(key=lambda name: -usual_seconds.get(name, float("inf")))
-        results = {}
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            for result in pool.map(lambda name: run_tests(program, [name], environment), names):
-                results |= result
-    return dict(sorted(results.items()))
+            results = pool.map(lambda name: run_test(program, name, environment), names)
+            return dict(sorted(zip(names, results)))
 
 
 def sanitizer_version():
     done = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True)
     return next((line.split()[1] for line in done.stdout.splitlines() if line.startswith("Version")), "unknown")
+
+
+def verdict(code, output):
+    """Whether a sanitizer found nothing, by its own word (one that could not attach exits like the program), and that word."""
+    summaries = [line.strip("= ") for line in output.splitlines() if "SUMMARY: " in line]
+    clean = code == 0 and bool(summaries) and all("SUMMARY: 0 " in line for line in summaries)
+    return clean, summaries[-1] if summaries else f"exit code {code}"
 
 
 def run_sanitizers(programs):
@@ -88,18 +94,11 @@ def run_sanitizers(programs):
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as cache:
             environment = dict(os.environ, TILEWRIGHT_REQUIRE_GPU="1", TILEWRIGHT_CACHE=cache, TILEWRIGHT_TEST_SCALE="0.01")
-            try:
-                done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                      text=True, timeout=SANITIZER_LIMIT_SECONDS)
-                output, code = done.stdout, done.returncode
-            except subprocess.TimeoutExpired as expired:
-                output, code = (expired.stdout or b"").decode(errors="replace"), "timeout"
-        # "no faults" needs the tool's own word for it: a tool that did not attach exits with the program's code.
-        summaries = [line for line in output.splitlines() if "SUMMARY" in line]
-        clean = code == 0 and bool(summaries) and all(" 0 errors" in line or "0 hazards" in line for line in summaries)
+            code, output = finished(command, environment, SANITIZER_LIMIT_SECONDS)
+        clean, summary = verdict(code, output)
         if not clean:
             print(f"{tool}, {program.name}: exit code {code}\n{output[-4000:]}", flush=True)
-        return clean, round(time.monotonic() - start, 1), summaries[-1].strip("= ") if summaries else f"exit code {code}"
+        return clean, round(time.monotonic() - start, 1), summary
 
     found = {}
     with concurrent.futures.ThreadPoolExecutor(len(SANITIZER_TOOLS) * len(programs)) as pool:
