@@ -13,19 +13,21 @@ namespace {
 
 // The driver, granting and launching with the shared memory that P needs.
 const DriverApi* the_driver = nullptr;
+int extra_shared_bytes = 0;
 
-DriverApi with_more_shared_memory(const DriverApi& api) {
+DriverApi with_more_shared_memory(const DriverApi& api, const Tile& tile) {
   the_driver = &api;
+  extra_shared_bytes = bytes_of_p(tile);
   DriverApi more = api;
   more.function_set_attribute = [](FunctionHandle function, FunctionAttribute which, int value) {
-    return the_driver->function_set_attribute(function, which, value + kExtraSharedBytes);
+    return the_driver->function_set_attribute(function, which, value + extra_shared_bytes);
   };
   more.launch_kernel = [](FunctionHandle function, unsigned grid_x, unsigned grid_y,
                           unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                           unsigned shared_bytes, StreamHandle stream, void** parameters,
                           void** extra) {
     return the_driver->launch_kernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-                                     shared_bytes + kExtraSharedBytes, stream, parameters, extra);
+                                     shared_bytes + extra_shared_bytes, stream, parameters, extra);
   };
   return more;
 }
@@ -64,7 +66,6 @@ TEST_F(Operands, RegistersAndSharedMemoryGiveTheSameBits) {
   // A bit of one probability, in the first row that a consumer's first thread holds.
   const SharedOperandSources flipped("(step == 0 && i == 0 && threadIdx.x == 128 ? 0x100u : 0u)");
   if (HasFatalFailure()) return;
-  const DriverApi driver = with_more_shared_memory(api());
   struct Shape {
     std::int64_t dim;
     Tile tile;
@@ -79,6 +80,7 @@ TEST_F(Operands, RegistersAndSharedMemoryGiveTheSameBits) {
     spec.mask.causal = shape.causal;
     const Plan plan = plan_of(spec, shape.tile);
     SCOPED_TRACE(to_text(plan));
+    const DriverApi driver = with_more_shared_memory(api(), shape.tile);
     const auto from_registers = output(plan, api(), embedded_files());
     EXPECT_TRUE(output(plan, driver, rewritten.files) == from_registers);
     if (shape.dim == 64) {

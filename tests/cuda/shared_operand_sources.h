@@ -9,13 +9,17 @@
 #include <vector>
 
 #include "backend/cuda/kernel_source.h"
+#include "tilewright/plan.h"
 
 namespace tilewright::cuda {
 
 inline constexpr const char* kConsumerFile = "kernels/attention/hopper_forward_consumer.h";
-inline constexpr int kPanelBytes = 64 * 128;  // of P: 64 rows of a consumer, 64 keys
-inline constexpr int kExtraSharedBytes =
-    3 * 2 * kPanelBytes + 1024;  // three consumers, up to 128 keys each
+/// What P of a block needs: 64 rows of a consumer, in panels of 64 keys, from the next multiple of
+/// 1024 on.
+inline int bytes_of_p(const Tile& tile) {
+  const std::int64_t panels = (tile.kv_rows + 63) / 64;
+  return static_cast<int>(tile.q_rows * panels * 128 + 1024);
+}
 
 // Before the products of multiply_output: P goes to swizzled rows behind all that the kernel keeps
 // in shared memory.
