@@ -1,5 +1,6 @@
 """bench/tilewright_library.py: the library's C interface for the benchmarks: a plan for one problem, run on addresses."""
 import ctypes
+import json
 
 DTYPES = {"float32": 0, "bfloat16": 1, "float16": 2}
 
@@ -72,8 +73,13 @@ class Attention:
 
     @property
     def text(self):
-        """What the plan chose: its second line."""
-        return self.library.c.tilewright_plan_text(self.plan).decode().split("\n")[1].removeprefix("plan").strip()
+        """What the plan chose, in a line."""
+        lines = self.library.c.tilewright_plan_text(self.plan).decode().split("\n")
+        return next(line.removeprefix("plan").strip() for line in lines if line.startswith("plan "))
+
+    @property
+    def json(self):
+        return json.loads(self.library.c.tilewright_plan_json(self.plan).decode())
 
     @property
     def workspace_bytes(self):
@@ -102,7 +108,7 @@ class Attention:
 class Library:
     def __init__(self, path):
         self.c = ctypes.CDLL(path)
-        for name in ("error_text", "plan_text", "version_text"):
+        for name in ("error_text", "plan_json", "plan_text", "version_text"):
             getattr(self.c, "tilewright_" + name).restype = ctypes.c_char_p
         self.c.tilewright_plan_workspace_bytes.restype = ctypes.c_size_t
         self.c.tilewright_plan_workspace_bytes.argtypes = [ctypes.c_void_p]
