@@ -6,8 +6,8 @@
 Each figure is of a fresh process with empty caches: Tilewright's, and the one in which CUDA's driver keeps what NVRTC
 compiled (which outlives a process, and would make a second compilation look like a tenth of the first). CUDA's own start
 is timed apart: the driver, the context, allocating and clearing the tensors. The first call is everything after that:
-loading the library, planning, finding or compiling the kernel, loading it, running it, waiting for the result. The
-interpreter's time (to import ctypes) belongs to neither. No torch.
+loading the library, planning, finding or compiling the kernel, loading it, running it, waiting for the result. A later
+call is what the host does to launch one more, through ctypes. The interpreter's own start belongs to neither. No torch.
 """
 import argparse
 import ctypes
@@ -33,6 +33,7 @@ PROBLEMS = {
     "dim 256 causal": (256, True, True, 4096),
 }
 HEADS = 8
+LATER_CALLS = 200  # fewer than a stream queues
 
 
 def child(library_path, dim, causal, aligned, tokens):
@@ -69,6 +70,11 @@ def child(library_path, dim, causal, aligned, tokens):
     run()
     cuda.wait()
     lap("second")
+    for _ in range(LATER_CALLS):
+        run()
+    lap("later_calls")
+    cuda.wait()
+    seconds["host_of_a_later_call"] = seconds.pop("later_calls") / LATER_CALLS
     print(json.dumps({"device": cuda.device, "seconds": seconds, "compiler": mapped_compiler()}))
 
 
@@ -112,7 +118,7 @@ def main():
             firsts = [sum(run["seconds"][part] for part in ("open", "plan", "prepare", "run")) for run in runs]
             row = {"kernel": name, "pack": int(with_pack), "runs": args.runs,
                    "first_call_s": round(statistics.median(firsts), 4), "slowest_first_call_s": round(max(firsts), 4)}
-            row |= {part + "_s": round(value, 4) for part, value in median.items()}
+            row |= {part + "_s": round(value, 6) for part, value in median.items()}
             print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
             rows.append(row | {"device": runs[0]["device"], "driver": results.driver(),
                                "commit": args.commit or results.commit(),
