@@ -20,85 +20,60 @@ namespace {
 
 constexpr std::int64_t kProbeWidth = 256;
 
-// What the reference's mask lets a row see, and where the row lies.
-struct SeenRow {
-  reference::RowIndex index;
-  std::int64_t o_offset = 0;
-  std::int64_t lse_at = 0;
-  std::vector<bool> sees;  // a bit a key
-  std::int64_t count = 0;
-};
-
-std::vector<SeenRow> seen_rows(const ProblemData& data) {
-  const AttentionProblem& problem = data.problem();
-  const AttentionTensors t = data.tensors();
-  const auto rows = all_rows(problem, t);
-  std::vector<SeenRow> seen(rows.size());
-  reference::for_each_row(
-      problem, t, rows,
-      [&](std::size_t i, const reference::Head& head) {
-        SeenRow& row = seen[i];
-        row.index = rows[i];
-        row.o_offset = head.queries.offset(problem.o(), rows[i].query, rows[i].head);
-        row.lse_at = lse_index(problem, t, rows[i]);
-        row.sees.resize(static_cast<std::size_t>(head.keys.tokens));
-        for (const auto& score : reference::scores<double>(head, rows[i].query)) {
-          row.sees[static_cast<std::size_t>(score.key)] = true;
-          ++row.count;
-        }
-      },
-      1);
-  return seen;
-}
-
 // Weights of the keys [first, first + v_dim) against what the reference's mask says.
-void expect_weights(const ProblemData& data, const std::vector<SeenRow>& rows, std::int64_t first) {
+void expect_weights(ProblemData& data, std::int64_t first) {
   const AttentionProblem& problem = data.problem();
   const AttentionTensors t = data.tensors();
   std::int64_t wrong = 0;
   std::string where;
-  for (const SeenRow& row : rows) {
-    const double weight = 1.0 / static_cast<double>(std::max<std::int64_t>(row.count, 1));
-    // A division, or a multiplication with a rounded reciprocal.
-    const double slack = 2 * reference::unit_roundoff(problem.o_dtype()) * weight;
-    for (std::int64_t d = 0; d < problem.spec().v_dim; ++d) {
-      const std::int64_t key = first + d;
-      const double got =
-          reference::load(t.o, problem.o_dtype(), row.o_offset + d * problem.o().dim);
-      const bool see = key < std::ssize(row.sees) && row.sees[static_cast<std::size_t>(key)];
-      if (see ? std::abs(got - weight) <= slack : got == 0) continue;
-      if (wrong++ == 0) {
-        where = "batch " + std::to_string(row.index.batch) + " head " +
-                std::to_string(row.index.head) + " row " + std::to_string(row.index.query) +
-                " key " + std::to_string(key) + ": weight " + std::to_string(got) + ", want " +
-                std::to_string(see ? weight : 0.0);
-      }
-    }
-    const float lse = t.lse[row.lse_at];
-    const double want = row.count == 0 ? -INFINITY : std::log(static_cast<double>(row.count));
-    if (!(lse == want || std::abs(lse - want) < 2e-6)) {
-      if (wrong++ == 0) {
-        where = "row " + std::to_string(row.index.query) + ": lse " + std::to_string(lse) +
-                ", want " + std::to_string(want);
-      }
-    }
-  }
+  const auto rows = all_rows(problem, t);
+  reference::for_each_row(
+      problem, t, rows,
+      [&](std::size_t i, const reference::Head& head) {
+        const std::int64_t query = rows[i].query;
+        const auto seen = reference::scores<double>(head, query);
+        std::vector<bool> visible(static_cast<std::size_t>(head.keys.tokens));
+        for (const auto& score : seen) visible[static_cast<std::size_t>(score.key)] = true;
+        const double weight = 1.0 / static_cast<double>(std::max<std::size_t>(seen.size(), 1));
+        const std::int64_t at = head.queries.offset(problem.o(), query, rows[i].head);
+        for (std::int64_t d = 0; d < problem.spec().v_dim; ++d) {
+          const std::int64_t key = first + d;
+          const double got = reference::load(t.o, problem.o_dtype(), at + d * problem.o().dim);
+          const bool see = key < head.keys.tokens && visible[static_cast<std::size_t>(key)];
+          // A division, or a multiplication with a rounded reciprocal.
+          const double slack = 2 * reference::unit_roundoff(problem.o_dtype()) * weight;
+          if (see ? std::abs(got - weight) <= slack : got == 0) continue;
+          if (wrong++ == 0) {
+            where = "batch " + std::to_string(rows[i].batch) + " head " +
+                    std::to_string(rows[i].head) + " row " + std::to_string(query) + " key " +
+                    std::to_string(key) + ": weight " + std::to_string(got) + ", want " +
+                    std::to_string(see ? weight : 0.0);
+          }
+        }
+        const float lse = t.lse[lse_index(problem, t, rows[i])];
+        const double want = seen.empty() ? -INFINITY : std::log(static_cast<double>(seen.size()));
+        if (!(lse == want || std::abs(lse - want) < 2e-6)) {
+          if (wrong++ == 0) {
+            where = "row " + std::to_string(query) + ": lse " + std::to_string(lse) + ", want " +
+                    std::to_string(want);
+          }
+        }
+      },
+      1);
   EXPECT_EQ(wrong, 0) << where;
 }
 
-// As many keys at once as V is wide.
-void probe_with_its_dims(const Case& what) {
-  std::vector<SeenRow> rows;  // V does not matter to them
+// Of the spec's own head dims: one-hot values of v_dim keys at a time.
+void probe_dims(const Case& what) {
   for (std::int64_t first = 0; first < std::max<std::int64_t>(what.spec.kv_lengths.max_tokens, 1);
        first += what.spec.v_dim) {
     ProblemData data = make(what);
     data.set(TensorId::q, [](const ElementIndex&) { return 0.0f; });
     data.set(TensorId::v,
              [&](const ElementIndex& e) { return e.token == first + e.dim ? 1.0f : 0.0f; });
-    if (rows.empty()) rows = seen_rows(data);
     for (const auto& variant : variants()) {
       SCOPED_TRACE(variant->name() + ": " + to_text(what));
-      if (run_one(*variant, data)) expect_weights(data, rows, first);
+      if (run_one(*variant, data)) expect_weights(data, first);
     }
   }
 }
@@ -106,7 +81,7 @@ void probe_with_its_dims(const Case& what) {
 void probe(Case what) {
   what.spec.qk_dim = std::min<std::int64_t>(what.spec.qk_dim, 16);
   what.spec.v_dim = kProbeWidth;
-  probe_with_its_dims(what);
+  probe_dims(what);
 }
 
 std::vector<Mask> masks_of(std::int64_t q_len, std::int64_t kv_len) {
@@ -150,29 +125,6 @@ TEST(MaskProbe, fixed_lengths_around_tile_edges) {
   }
 }
 
-// A GPU has a kernel for each head dim, with a tile of its own: 128 or 192 queries, 64 to 192 keys.
-// The fewer variants a backend has, the more cases each faces.
-TEST(MaskProbe, lengths_around_the_tile_edges_of_every_head_dim) {
-  reference::Random random(test::first_seed(12));
-  const auto around = [&](std::initializer_list<std::int64_t> tiles) {
-    return random.choose(tiles) * random.integer(1, 2) + random.integer(-1, 1);
-  };
-  const std::int64_t cases = test::scaled(48) / std::ssize(variants()) + 1;
-  for (const auto& [qk_dim, v_dim] : std::initializer_list<std::pair<std::int64_t, std::int64_t>>{
-           {64, 64}, {96, 96}, {128, 128}, {192, 128}, {192, 192}, {256, 256}}) {
-    for (std::int64_t i = 0; i < cases; ++i) {
-      const std::int64_t q_len = around({128, 192});
-      const std::int64_t kv_len = around({64, 80, 96, 112, 128, 176, 192});
-      Case what = fixed_case(q_len, kv_len, random.choose({DType::bf16, DType::f16}));
-      what.spec.qk_dim = qk_dim;
-      what.spec.v_dim = v_dim;
-      const auto masks = masks_of(q_len, kv_len);
-      what.spec.mask = masks[static_cast<std::size_t>(random.integer(0, std::ssize(masks) - 1))];
-      probe_with_its_dims(what);
-    }
-  }
-}
-
 TEST(MaskProbe, every_mask_on_a_small_rectangle) {
   for (const auto& [q_len, kv_len] :
        std::initializer_list<std::pair<std::int64_t, std::int64_t>>{{17, 17}, {5, 49}, {49, 5}}) {
@@ -180,6 +132,31 @@ TEST(MaskProbe, every_mask_on_a_small_rectangle) {
       Case what = fixed_case(q_len, kv_len);
       what.spec.mask = mask;
       probe(what);
+    }
+  }
+}
+
+// Backends choose tiles by head dim, and not only by length: each tile's own edges, in queries and
+// in keys, one and two tiles in.
+TEST(MaskProbe, tile_edges_of_every_head_dim) {
+  reference::Random random(test::first_seed(12));
+  const auto around = [&](std::initializer_list<std::int64_t> edges) {
+    return std::max<std::int64_t>(
+        1, random.choose(edges) * random.integer(1, 2) + random.integer(-1, 1));
+  };
+  for (const auto& [qk_dim, v_dim] : std::initializer_list<std::pair<std::int64_t, std::int64_t>>{
+           {64, 64}, {96, 96}, {128, 128}, {192, 128}, {192, 192}, {256, 256}}) {
+    for (std::int64_t i = 0; i < test::scaled(12); ++i) {
+      const std::int64_t q_len = around({64, 128, 192});
+      const std::int64_t kv_len = around({64, 80, 96, 112, 128, 144, 160, 176, 192});
+      Case what = fixed_case(q_len, kv_len, random.choose({DType::bf16, DType::f16}));
+      what.spec.qk_dim = qk_dim;
+      what.spec.v_dim = v_dim;
+      const auto masks = masks_of(q_len, kv_len);
+      what.spec.mask = masks[static_cast<std::size_t>(random.integer(0, std::ssize(masks) - 1))];
+      // Equal scores stay equal under a softcap, whose kernels have tiles of their own.
+      what.spec.softcap = random.choose({0.0, 0.0, 30.0});
+      probe_dims(what);
     }
   }
 }

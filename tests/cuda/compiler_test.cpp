@@ -10,7 +10,6 @@
 #include "backend/cuda/pack_builder.h"
 #include "backend/cuda/packed_kernels.h"
 #include "tests/cuda/fake_nvrtc.h"
-#include "tests/cuda/shared_operand_sources.h"
 
 namespace tilewright::cuda {
 namespace {
@@ -187,15 +186,6 @@ TEST_F(RealCompiler, EveryEmbeddedKernelCompilesWithoutFaults) {
     EXPECT_EQ(performance_faults(*kernel), std::vector<std::string>{}) << source.name;
     EXPECT_EQ(plan_faults(source, kernel->facts), std::vector<std::string>{}) << source.name;
   }
-}
-
-TEST_F(RealCompiler, TheKernelsRewrittenForGpuTestsStillCompile) {
-  const SharedOperandSources rewritten("0u");
-  ASSERT_FALSE(HasFatalFailure());
-  const KernelSource source = packed_kernels().back();
-  const Result<CompiledKernel> kernel = compile(*compiler(), source, rewritten.files);
-  ASSERT_TRUE(kernel.ok()) << kernel.status().message();
-  EXPECT_GE(kernel->facts.matrix_instructions, source.planned_matrix_instructions);
 }
 
 TEST_F(RealCompiler, ErrorsAreReportedWithTheSourcesName) {

@@ -1,10 +1,8 @@
-// tests/cuda/gpu_fixture.h: a test on a real GPU: a context, a stream, memory, plans and their
-// workspaces.
+// tests/cuda/gpu_fixture.h: a session on the GPU, with device copies of numbers and plans for it.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -61,15 +59,14 @@ class Gpu : public testing::Test {
     return values;
   }
 
-  Plan plan_of(AttentionSpec spec, std::optional<Tile> tile = std::nullopt) {
-    spec.dtype = DType::bf16;
+  /// Of bf16 unless the spec says fp16, its operands aligned for TMA.
+  Plan plan_of(AttentionSpec spec, const PlanOptions& options = {}) {
+    if (spec.dtype != DType::f16) spec.dtype = DType::bf16;
     spec.q.alignment_bytes = spec.k.alignment_bytes = spec.v.alignment_bytes = 16;
     const Result<AttentionProblem> problem = AttentionProblem::create(spec);
     EXPECT_TRUE(problem.ok()) << problem.status().message();
     const Result<Machine> machine = this_gpu();
     EXPECT_TRUE(machine.ok()) << machine.status().message();
-    PlanOptions options;
-    options.tile = tile;
     const Result<Plan> chosen = plan(*problem, *machine, options);
     EXPECT_TRUE(chosen.ok()) << chosen.status().message();
     return *chosen;
