@@ -3,8 +3,8 @@
 //   bench_cpu_forward [--isa=NAME] [--workers=N] [Google Benchmark's own flags]
 //
 // Each row is timed beside the peak that bounds it: fused multiply-adds (or bf16 dot products) in
-// registers, or, for one query, reading memory. Time is wall clock; of_peak, the share, is of the
-// time that threads ran.
+// registers, or, for few queries, reading memory. Time is wall clock; the rate and of_peak, its
+// share, are of the time that threads ran: medians of all calls.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -31,6 +31,7 @@ struct Shape {
   std::int64_t dim = 128;
   bool causal = false;
   Schedule schedule = Schedule::q_outer;
+  bool tokens_first = false;  ///< [batch, tokens, heads, dim]; else [batch, heads, tokens, dim]
 };
 
 struct Settings {
@@ -52,6 +53,13 @@ std::vector<std::byte> normal(std::int64_t count, DType dtype) {
   return bytes;
 }
 
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 void forward(benchmark::State& state, const Shape& shape, const Settings& settings) {
   AttentionSpec spec;
   spec.dtype = shape.dtype;
@@ -60,10 +68,9 @@ void forward(benchmark::State& state, const Shape& shape, const Settings& settin
   spec.kv_lengths.max_tokens = shape.kv_tokens;
   spec.qk_dim = shape.dim;
   spec.mask.causal = shape.causal;
-  const auto q_layout = Strides::bhsd(shape.q_tokens, shape.heads, shape.dim);
-  const auto kv_layout = Strides::bhsd(shape.kv_tokens, shape.heads, shape.dim);
-  spec.q.strides = spec.o.strides = q_layout;
-  spec.k.strides = spec.v.strides = kv_layout;
+  const auto layout = shape.tokens_first ? Strides::bshd : Strides::bhsd;
+  spec.q.strides = spec.o.strides = layout(shape.q_tokens, shape.heads, shape.dim);
+  spec.k.strides = spec.v.strides = layout(shape.kv_tokens, shape.heads, shape.dim);
   PlanOptions options;
   options.isa = settings.isa;
   options.workers = settings.workers;
@@ -89,7 +96,7 @@ void forward(benchmark::State& state, const Shape& shape, const Settings& settin
   run_options.workspace.data = std::align(64, workspace_bytes(*chosen), aligned, room);
   run_options.workspace.bytes = workspace_bytes(*chosen);
 
-  const bool streams = shape.q_tokens == 1;
+  const bool streams = shape.q_tokens <= 16;
   const bool pairs = shape.dtype == DType::bf16 &&
                      (settings.isa.empty() || settings.isa == "avx512_bf16") &&
                      bf16_dot_flops_per_second(1) > 0;
@@ -101,31 +108,32 @@ void forward(benchmark::State& state, const Shape& shape, const Settings& settin
     return flops > 0 ? flops : fma_flops_per_second("avx2", settings.workers);
   };
   const double amount = streams ? static_cast<double>(k.size() + v.size()) : problem->flops();
-  double peak = 0;
-  double best_seconds = 1e30;
+  std::vector<double> rates;
+  std::vector<double> shares;
   for (auto _ : state) {
     // The peak of this moment, for a machine that others use too.
-    peak = std::max(peak, peak_now());
+    const double peak = peak_now();
     const auto start = std::chrono::steady_clock::now();
     const double cpu_start = cpu_seconds();
     const Status status = run(*chosen, tensors, run_options);
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
     if (!status.ok()) return state.SkipWithError(status.message().c_str());
     state.SetIterationTime(taken.count());
-    best_seconds = std::min(best_seconds, (cpu_seconds() - cpu_start) / settings.workers);
+    rates.push_back(amount * settings.workers / (cpu_seconds() - cpu_start));
+    shares.push_back(rates.back() / peak);
   }
-  state.counters[streams ? "bytes_per_second" : "flop_per_second"] = amount / best_seconds;
-  state.counters["peak"] = peak;
-  state.counters["of_peak"] = amount / best_seconds / peak;
+  state.counters[streams ? "bytes_per_second" : "flop_per_second"] = median(rates);
+  state.counters["of_peak"] = median(shares);
   const Tile tile = chosen->forward().tile;
   state.SetLabel(
       fmt::format("tile {}x{}, splits {}", tile.q_rows, tile.kv_rows, chosen->forward().kv_splits));
 }
 
 void register_shape(const Shape& shape, const Settings& settings) {
-  const std::string label = fmt::format("{}/{}/heads:{}/q:{}/kv:{}/dim:{}{}", name(shape.schedule),
-                                        name(shape.dtype), shape.heads, shape.q_tokens,
-                                        shape.kv_tokens, shape.dim, shape.causal ? "/causal" : "");
+  const std::string label =
+      fmt::format("{}/{}/heads:{}/q:{}/kv:{}/dim:{}{}{}", name(shape.schedule), name(shape.dtype),
+                  shape.heads, shape.q_tokens, shape.kv_tokens, shape.dim,
+                  shape.causal ? "/causal" : "", shape.tokens_first ? "/bshd" : "");
   benchmark::RegisterBenchmark(label.c_str(),
                                [=](benchmark::State& state) { forward(state, shape, settings); })
       ->UseManualTime()
@@ -174,7 +182,12 @@ int main(int argc, char** argv) {
           register_shape({dtype, 8, tokens, tokens, dim, causal}, settings);
         }
       }
-      register_shape({dtype, 8, 1, 32768, dim}, settings);
+      for (const std::int64_t queries : {1, 4, 16}) {
+        for (const bool tokens_first : {false, true}) {
+          register_shape({dtype, 8, queries, 32768, dim, false, Schedule::q_outer, tokens_first},
+                         settings);
+        }
+      }
     }
   }
   register_shape({DType::f32, 8, 4096, 4096, 128, false, Schedule::standard}, settings);

@@ -28,11 +28,12 @@ inline constexpr Index kCpuMaxKeyRows = 512;
 inline constexpr Index kCpuMaxQueryRows = 4096;
 /// Rows that the widest microkernel takes at once.
 inline constexpr Index kCpuRowBlock = 12;
-/// A task of at most this many rows reads K and V in place and packs nothing (where dims are whole
-/// vectors and dim strides 1).
+/// At most this many rows of one kv head read K and V in place and pack nothing (where dims are
+/// whole vectors and dim strides 1).
 inline constexpr Index kCpuStreamedRows = 16;
-/// Rows that a score block has room for: those of the largest block, of two matrix tiles.
-inline constexpr Index kCpuScoreRows = 32;
+/// Rows that a score block has room for: those of the largest streamed task, whose rows may be of
+/// several heads (the largest block of a product, of two matrix tiles, has 32).
+inline constexpr Index kCpuScoreRows = 64;
 /// Floats between two rows of a score block: odd in cache lines, so that rows spread over L1's
 /// sets.
 inline constexpr Index kCpuScoreStride = kCpuMaxKeyRows + 16;
@@ -82,10 +83,14 @@ constexpr Index cpu_forward_scratch_bytes(Index q_rows, Index kv_rows, Index qk_
                                           Index operand_bytes = 4) {
   const CpuForwardFootprint tile =
       cpu_forward_footprint(q_rows, kv_rows, qk_dim, v_dim, operand_bytes);
+  // Q (in fp32), O and its rows' ends have room for a streamed task.
+  const CpuForwardFootprint streamed =
+      cpu_forward_footprint(max(q_rows, kCpuScoreRows), kv_rows, qk_dim, v_dim);
   constexpr Index kLine = 64;
-  return round_up(tile.q_bytes, kLine) + round_up(tile.k_bytes, kLine) +
-         round_up(tile.v_bytes, kLine) + kCpuScoreRows * kCpuScoreStride * 4 +
-         round_up(tile.o_bytes, kLine) + round_up(tile.row_bytes, kLine) + 4096;
+  return round_up(max(tile.q_bytes, kCpuScoreRows * qk_dim * 4), kLine) +
+         round_up(tile.k_bytes, kLine) + round_up(tile.v_bytes, kLine) +
+         kCpuScoreRows * kCpuScoreStride * 4 + round_up(streamed.o_bytes, kLine) +
+         round_up(streamed.row_bytes, kLine) + 4096;
 }
 
 /// Partial results of a split call (kv_splits > 1): unnormalised O, max and sum, fp32, for every

@@ -62,12 +62,16 @@ TEST(CpuTasks, cover_every_row_once) {
     reference::Random random(seed);
     cpu::ForwardCall call{data->problem(), data->tensors(), {random.integer(1, 100), 16}};
     call.heads_per_tile = schedule::min(data->problem().group(), call.tile.q_rows);
+    call.kv_heads_per_task = random.integer(1, 3);
     std::vector<int> seen(static_cast<std::size_t>(data->problem().lse_rows()));
     for (Index index = 0; index < call.tasks(); ++index) {
       const cpu::ForwardTask task = cpu::make_task(call, index, 0);
       ASSERT_LE(task.rows(), call.tile.q_rows);
-      for (Index row = 0; row < task.rows(); ++row) {
-        ++seen[static_cast<std::size_t>(cpu::lse_index(call, task, row))];
+      for (Index head = 0; head < task.kv_heads; ++head) {
+        const cpu::ForwardTask part = cpu::of_kv_head(call, task, head);
+        for (Index row = 0; row < part.rows(); ++row) {
+          ++seen[static_cast<std::size_t>(cpu::lse_index(call, part, row))];
+        }
       }
     }
     std::vector<int> wanted(seen.size());

@@ -57,14 +57,17 @@ TEST_P(Forward, few_queries_stream_any_number_of_keys) {
       what.spec.dtype = dtype;
       what.spec.q_lengths.max_tokens = rows;
       what.spec.kv_lengths.max_tokens = random.integer(1, 300);
-      what.spec.heads = 2;
-      what.spec.kv_heads = 2;
+      what.spec.heads = what.spec.kv_heads = random.choose({3, 12});
       what.spec.qk_dim = random.choose({16, 64, 96, 128, 80, 256});
       what.spec.v_dim = random.choose({16, 64, 144, 128, 256});
       what.spec.mask.causal = random.chance(0.5);
       what.spec.mask.window_left = random.chance(0.3) ? 40 : -1;
       what.seed = random.bits();
-      expect_right(what, {GetParam(), {16, 48}, random.integer(1, 3)});
+      // Heads share tasks: with one worker, as many as there is room for.
+      for (const std::int64_t workers : {1, 2}) {
+        expect_right(what,
+                     {GetParam(), {16, 48}, random.integer(1, 3), Schedule::q_outer, workers});
+      }
       // Several query heads of one kv head share its rows.
       what.spec.kv_heads = 1;
       expect_right(what, {GetParam(), {16, 48}});

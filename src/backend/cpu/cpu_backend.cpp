@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <new>
 
@@ -78,19 +79,37 @@ class Memory {
   std::byte* data_ = nullptr;
 };
 
+// Where heads lie closer than tokens, a row of K is a small part of a page: few rows of several
+// heads then share a walk over the keys, so that memory is read as it lies. No more heads than
+// leave every worker a task.
+Index heads_together(const ForwardCall& call, Index workers) {
+  const AttentionSpec& spec = call.problem.spec();
+  const Strides& k = call.problem.k();
+  const Index rows = call.problem.q_len() * call.problem.group();
+  if (call.token_tiles() != 1 || call.heads_per_tile != call.problem.group() ||
+      std::abs(k.head) >= std::abs(k.token) || spec.batch * spec.kv_heads == 0) {
+    return 1;
+  }
+  const Index most = schedule::max(1, schedule::kCpuScoreRows / schedule::max(1, rows));
+  const Index parts = schedule::max(schedule::ceil_div(spec.kv_heads, most),
+                                    schedule::ceil_div(workers, spec.batch * call.kv_splits));
+  return schedule::ceil_div(spec.kv_heads, schedule::min(parts, spec.kv_heads));
+}
+
 Status run_tiled(const Plan& plan, const Kernels& kernels, const AttentionTensors& tensors,
                  const RunOptions& options) {
   const AttentionSpec& spec = plan.problem.spec();
   ForwardCall call{plan.problem, tensors, plan.forward().tile};
   call.heads_per_tile = schedule::min(plan.problem.group(), call.tile.q_rows);
   call.kv_splits = plan.forward().kv_splits;
+  call.kv_heads_per_task = heads_together(call, plan.forward().workers);
   const Index tasks = call.tasks();
   if (tasks == 0) return {};
   const Workers workers = choose_workers(plan, options, tasks * call.kv_splits);
   const Index scratch_bytes = schedule::cpu_forward_scratch_bytes(
       call.tile.q_rows, call.tile.kv_rows, spec.qk_dim, spec.v_dim, kernels.operand_bytes);
   Memory memory;
-  const Status status = memory.take(
+  Status status = memory.take(
       options.workspace,
       workers.count * scratch_bytes +
           schedule::cpu_forward_partial_bytes(plan.problem.lse_rows(), spec.v_dim, call.kv_splits));
@@ -123,7 +142,7 @@ Status run_standard(const Plan& plan, const Kernels& kernels, const AttentionTen
   const Index score_bytes =
       schedule::cpu_standard_score_bytes(plan.problem.q_len(), plan.problem.kv_len());
   Memory memory;
-  const Status status = memory.take(options.workspace, workers.count * scratch_bytes + score_bytes);
+  Status status = memory.take(options.workspace, workers.count * scratch_bytes + score_bytes);
   if (!status.ok()) return status;
   call.score_stride = schedule::cpu_standard_score_stride(plan.problem.kv_len());
   call.scores = reinterpret_cast<float*>(memory.data() + workers.count * scratch_bytes);
@@ -150,7 +169,7 @@ Status run_standard(const Plan& plan, const Kernels& kernels, const AttentionTen
 
 Status run_forward(const Plan& plan, const AttentionTensors& tensors, const RunOptions& options) {
   const ForwardPlan& forward = plan.forward();
-  const Status status = check_plan(forward);
+  Status status = check_plan(forward);
   if (!status.ok()) return status;
   const Result<const Kernels*> kernels = find_kernels(forward.isa, plan.problem.spec().dtype);
   if (!kernels.ok()) return kernels.status();

@@ -136,40 +136,50 @@ void forward_task(const ForwardCall& call, const ForwardTask& task, std::byte* m
   const ScoreRule rule = make_score_rule(spec);
   const Index rows = task.rows();
   const TaskOperands operands(call, task);
+  const bool streams = rows <= Arithmetic::kStreamedRows && can_stream(operands.k, operands.v);
+  if (task.kv_heads > 1 && !streams) {
+    for (Index h = 0; h < task.kv_heads; ++h) {
+      forward_task<Arithmetic>(call, of_kv_head(call, task, h), memory);
+    }
+    return;
+  }
   const auto walk = schedule::split_walk(
       schedule::make_tile_walk(task.rule, task.token_begin, task.token_end, call.tile.kv_rows),
       task.split, call.kv_splits);
-  scratch.clear(rows);
-  if (rows > Arithmetic::kStreamedRows || !can_stream(operands.k, operands.v)) {
+  scratch.clear(task.kv_heads * rows);
+  if (!streams) {
     tile_task(call, task, rule, operands, walk, scratch);
   } else if (spec.dtype == DType::f32) {
-    stream_task<DType::f32>(call, task, rule, operands, walk, scratch);
+    stream_task<DType::f32>(call, task, rule, walk, scratch);
   } else if (spec.dtype == DType::bf16) {
-    stream_task<DType::bf16>(call, task, rule, operands, walk, scratch);
+    stream_task<DType::bf16>(call, task, rule, walk, scratch);
   } else {
-    stream_task<DType::f16>(call, task, rule, operands, walk, scratch);
+    stream_task<DType::f16>(call, task, rule, walk, scratch);
   }
-  for (Index row = 0; row < rows; ++row) {
-    const float* o = scratch.o + row * scratch.o_stride;
-    const float max = scratch.max[row];
-    const float sum = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, scratch.sums + row * kLanes)));
+  for (Index at = 0; at < task.kv_heads * rows; ++at) {
+    const ForwardTask head = of_kv_head(call, task, at / rows);
+    const float* o = scratch.o + at * scratch.o_stride;
+    const float max = scratch.max[at];
+    const float sum = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, scratch.sums + at * kLanes)));
     if (call.kv_splits > 1) {
-      store_partial(call, task, row, o, max, sum);
-      continue;
+      store_partial(call, head, at % rows, o, max, sum);
+    } else {
+      finish_output(call, head, at % rows, o, max, sum, rule.natural_per_unit);
     }
-    finish_output(call, task, row, o, max, sum, rule.natural_per_unit);
   }
 }
 
 /// Merges the partial results of one task's rows, in index order.
-inline void merge_task(const ForwardCall& call, const ForwardTask& task) {
+inline void merge_task(const ForwardCall& call, const ForwardTask& all) {
   const FloatTag d;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const AttentionSpec& spec = call.problem.spec();
   const ScoreRule rule = make_score_rule(spec);
   const Index stride = spec.v_dim + 2;
   alignas(64) float o[kRowRoom];
-  for (Index row = 0; row < task.rows(); ++row) {
+  for (Index at = 0; at < all.kv_heads * all.rows(); ++at) {
+    const ForwardTask task = of_kv_head(call, all, at / all.rows());
+    const Index row = at % all.rows();
     const float* partial = call.partials + lse_index(call, task, row) * stride;
     const Index split_stride = call.problem.lse_rows() * stride;
     float max = -kInfinity;

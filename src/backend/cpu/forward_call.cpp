@@ -35,8 +35,10 @@ ForwardTask make_task(const ForwardCall& call, Index index, Index split) {
   index /= head_tiles;
 
   ForwardTask task;
-  task.kv_head = index % spec.kv_heads;
-  task.batch = index / spec.kv_heads;
+  const Index kv_tiles = schedule::ceil_div(spec.kv_heads, call.kv_heads_per_task);
+  task.kv_head = index % kv_tiles * call.kv_heads_per_task;
+  task.kv_heads = schedule::min(call.kv_heads_per_task, spec.kv_heads - task.kv_head);
+  task.batch = index / kv_tiles;
   const Index first = head_tile * call.heads_per_tile;
   task.heads = schedule::min(call.heads_per_tile, group - first);
   task.head = task.kv_head * group + first;
@@ -51,6 +53,14 @@ ForwardTask make_task(const ForwardCall& call, Index index, Index split) {
                                        spec.mask.diagonal == Diagonal::bottom_right,
                                        spec.mask.window_left, spec.mask.window_right);
   return task;
+}
+
+ForwardTask of_kv_head(const ForwardCall& call, const ForwardTask& task, Index index) {
+  ForwardTask part = task;
+  part.kv_head += index;
+  part.kv_heads = 1;
+  part.head += index * call.problem.group();
+  return part;
 }
 
 Index lse_index(const ForwardCall& call, const ForwardTask& task, Index row) {

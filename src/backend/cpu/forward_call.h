@@ -17,7 +17,8 @@ struct ForwardCall {
   const AttentionProblem& problem;
   const AttentionTensors& tensors;
   Tile tile;
-  Index heads_per_tile = 1;  ///< query heads of one group whose rows share a tile
+  Index heads_per_tile = 1;     ///< query heads of one group whose rows share a tile
+  Index kv_heads_per_task = 1;  ///< neighbours whose few rows walk the keys together
   Index kv_splits = 1;
   float* partials = nullptr;  ///< kv_splits x lse_rows x (v_dim + 2), when split
 
@@ -30,7 +31,7 @@ struct ForwardCall {
   Index token_tiles() const { return schedule::ceil_div(problem.q_len(), tokens_per_tile()); }
   /// Tasks before splitting: of each head (or heads_per_tile of them) one after another.
   Index tasks() const {
-    return problem.spec().batch * problem.spec().kv_heads *
+    return problem.spec().batch * schedule::ceil_div(problem.spec().kv_heads, kv_heads_per_task) *
            schedule::ceil_div(problem.group(), heads_per_tile) * token_tiles();
   }
 };
@@ -42,6 +43,7 @@ struct ForwardTask {
   Index head = 0;
   Index heads = 1;
   Index kv_head = 0;
+  Index kv_heads = 1;  ///< this one and its neighbours, whose rows follow head by head
   Index token_begin = 0;
   Index token_end = 0;
   Index split = 0;
@@ -58,11 +60,14 @@ struct ForwardTask {
 /// head the longest comes first.
 ForwardTask make_task(const ForwardCall& call, Index index, Index split);
 
+/// The part of a task that kv head task.kv_head + index has.
+ForwardTask of_kv_head(const ForwardCall& call, const ForwardTask& task, Index index);
+
 /// Where the LSE of a row lies.
 Index lse_index(const ForwardCall& call, const ForwardTask& task, Index row);
 
-/// One row's running maximum in units of log2 and sum, as O's denominator: 1 / sum with the sink
-/// added, and the log-sum-exp in natural units. log2_to_natural: what one unit of max is worth.
+/// What a row's running maximum and sum come to, its sink added. natural_per_unit: what one unit of
+/// max is worth in natural logarithms.
 struct RowEnd {
   float scale;  ///< what the unnormalised O is multiplied by
   float lse;

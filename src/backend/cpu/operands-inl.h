@@ -6,7 +6,7 @@
 /// A worker's scratch, carved into one tile's packed operands and sums.
 template <class Arithmetic>
 struct Scratch {
-  float* q;       ///< panels [depth][rows], one a row block
+  float* q;       ///< panels [depth][rows], one a row block; streamed: [rows][qk_dim]
   float* k;       ///< panels [depth][width]
   float* v;       ///< panels [keys][width]
   float* scores;  ///< one row block, rows kCpuScoreStride apart
@@ -28,12 +28,13 @@ struct Scratch {
     depth = Arithmetic::depth(spec.qk_dim);
     o_stride = schedule::round_up(spec.v_dim, kLanes);
     scores = take(schedule::kCpuScoreRows * schedule::kCpuScoreStride * 4);
-    sums = take(call.tile.q_rows * kLanes * 4);
-    max = take(call.tile.q_rows * 4);
-    q = take(bytes.q_bytes);
+    const Index rows = schedule::max(call.tile.q_rows, schedule::kCpuScoreRows);
+    sums = take(rows * kLanes * 4);
+    max = take(rows * 4);
+    q = take(schedule::max(bytes.q_bytes, schedule::kCpuScoreRows * spec.qk_dim * 4));
     k = take(bytes.k_bytes);
     v = take(bytes.v_bytes);
-    o = take(bytes.o_bytes);
+    o = take(rows * o_stride * 4);
   }
 
   /// Nothing seen yet.
@@ -51,6 +52,7 @@ struct Scratch {
 struct TaskOperands {
   Rows q, k, v;
 
+  TaskOperands() = default;
   TaskOperands(const ForwardCall& call, const ForwardTask& task) {
     const AttentionSpec& spec = call.problem.spec();
     const auto element = static_cast<Index>(size_bytes(spec.dtype));
