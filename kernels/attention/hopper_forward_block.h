@@ -42,6 +42,7 @@ constexpr int kKvRows = kSpec.tile.kv_rows;
 constexpr int kStages = kSpec.tile.stages;
 constexpr int kConsumers = schedule::consumer_warpgroups(kSpec);
 constexpr int kLoadWarps = kSpec.copy_producer ? 3 : 1;  // warp 0 of the producer schedules
+constexpr int kDrawAheadTiles = 2;                       // hides the draw of the next item's number
 constexpr bool kPingPong = schedule::ping_pong(kSpec);
 constexpr int kPingPongBarrier = 1;  // and the next ones: one a consumer; 0 is the whole block's
 constexpr int kPrivateBarrier = kPingPongBarrier + kConsumers;  // and the next ones, likewise
@@ -65,7 +66,8 @@ struct Shared {
   static constexpr int kVBarriers = kKBarriers + Ring<kStages>::kBytes;
   static constexpr int kQBarriers = kVBarriers + Ring<kStages>::kBytes;
   static constexpr int kWorkBarriers = kQBarriers + kConsumers * Ring<1>::kBytes;
-  static constexpr int kUnused = kWorkBarriers + Ring<kWorkSlots>::kBytes;
+  static constexpr int kNearEndBarrier = kWorkBarriers + Ring<kWorkSlots>::kBytes;
+  static constexpr int kUnused = kNearEndBarrier + 8;
   static_assert(kUnused + 4 <= kWork + schedule::kControlBytes);
 
   char* base;
@@ -85,12 +87,16 @@ struct Shared {
   Ring<1> q_ring(int consumer) const { return {address + kQBarriers + consumer * Ring<1>::kBytes}; }
   Ring<kWorkSlots> work_ring() const { return {address + kWorkBarriers}; }
 
+  /// A phase ends when the loader has no more than kDrawAheadTiles key tiles of an item to go.
+  unsigned near_end() const { return address + kNearEndBarrier; }
+
   void init_barriers() const {
     const int producers = kSpec.copy_producer ? 32 * kLoadWarps : 1;
     k_ring().init(producers, 4 * kConsumers);
     v_ring().init(producers, 4 * kConsumers);
     for (int consumer = 0; consumer < kConsumers; ++consumer) q_ring(consumer).init(producers, 4);
     work_ring().init(1, 4 * kConsumers + kLoadWarps);
+    barrier_init(near_end(), producers);
   }
 };
 

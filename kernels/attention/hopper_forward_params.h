@@ -90,7 +90,8 @@ struct HopperForwardParams {
   long long window_right;  ///< -1: unbounded; causal is 0
   int bottom_right;        ///< the diagonal meets the last query and key, else the first
 
-  int head_group;  ///< heads walked side by side, so that their K and V stay in L2; >= 1
+  int head_group;  ///< heads (of all batches, where lengths are fixed) walked side by side, so that
+                   ///< their K and V stay in L2; >= 1
 
   /// Two ints: next tile, blocks finished. Zero before the launch, and left zero by it.
   int* control;

@@ -20,10 +20,12 @@ class Loader {
   void load(const WorkItem& item) {
     const int first = item.first;
     int tile = item.end - 1;
+    if (tile < first + kDrawAheadTiles) barrier_arrive(shared_.near_end());
     if (tile < first) return;
     load_k(item, tile);
     load_q(item);
     for (; tile > first; --tile) {
+      if (tile == first + kDrawAheadTiles) barrier_arrive(shared_.near_end());
       load_k(item, tile - 1);
       load_v(item, tile);
     }
@@ -93,12 +95,14 @@ class Loader {
   RingPosition<1> q_at_;
 };
 
-/// The producer's first warp: publishes work items, as far ahead as there are slots.
+/// The producer's first warp: publishes an item when the loader is near the end of the one before
+/// it.
 inline void schedule_work(const HopperForwardParams& params, const Shared& shared) {
   Scheduler<kSpec> scheduler(params);
   const Ring<Shared::kWorkSlots> ring = shared.work_ring();
   for (WorkPosition at;; at.advance()) {
     ring.wait_empty(at);
+    if (at.passed > 0) barrier_wait(shared.near_end(), static_cast<int>(at.passed - 1) % 2);
     const bool valid = scheduler.next(shared.work(at.stage()));
     if (lane_index() == 0) barrier_arrive(ring.full(at.stage()));
     __syncwarp();

@@ -1,9 +1,10 @@
 // kernels/tile/work.h: the order in which persistent blocks take query tiles, and what a tile's
 // work is.
 //
-// Tiles are numbered batch by batch; within a batch, heads are walked in groups whose K and V stay
-// in L2, and under a causal mask the longest tiles come first. Blocks draw numbers from a counter
-// in global memory.
+// Heads are walked in groups whose K and V stay in L2: those of all batches in one list, or, where
+// lengths differ, batch by batch. Under a causal mask a group's longest tiles come first. Blocks
+// draw numbers from a counter in global memory, as late as hides the trip there: what a block has
+// drawn no other can take from it when the work runs out.
 #pragma once
 
 #include "kernels/attention/hopper_forward_params.h"
@@ -44,24 +45,17 @@ struct alignas(16) WorkItem {
 template <schedule::HopperForwardSpecialisation kSpec>
 class Scheduler {
  public:
-  explicit Scheduler(const HopperForwardParams& params)
-      : params_(params), index_(static_cast<int>(blockIdx.x)) {}
+  explicit Scheduler(const HopperForwardParams& params) : params_(params) {}
 
-  /// Writes the block's next work item; false if there is none.
+  /// Writes the block's next work item; false if there is none. A block's first is its own number.
   bool next(WorkItem& item) {
-    int rank = warp_uniform(index_);  // of the tile within its batch
+    int rank = drawn_ ? draw() : static_cast<int>(blockIdx.x);
+    drawn_ = true;
     int batch = 0;
-    if (params_.q_lengths.kind == LengthKind::fixed) {
-      const int tiles = tiles_of(0);
-      batch = tiles == 0 ? params_.batch : rank / tiles;
-      if (tiles != 0) rank -= batch * tiles;
-    } else {
-      batch = find_batch(rank);
-    }
-    const bool valid = batch < params_.batch;
+    const bool valid = params_.q_lengths.kind == LengthKind::fixed
+                           ? rank < tiles_of(0) * params_.batch
+                           : (batch = find_batch(rank)) < params_.batch;
     if (lane_index() == 0) {
-      // The number of the item after, early, since it takes a trip to L2.
-      if (valid) index_ = atomicAdd(&params_.control[0], 1) + static_cast<int>(gridDim.x);
       item.valid = valid;
       if (valid) describe(item, batch, rank);
     }
@@ -78,6 +72,12 @@ class Scheduler {
   }
 
  private:
+  int draw() const {
+    int number = 0;
+    if (lane_index() == 0) number = atomicAdd(&params_.control[0], 1);
+    return warp_uniform(number) + static_cast<int>(gridDim.x);
+  }
+
   int query_tiles(int q_len) const { return (q_len + kSpec.tile.q_rows - 1) / kSpec.tile.q_rows; }
 
   int tiles_of(int batch) const {
@@ -108,23 +108,26 @@ class Scheduler {
     return params_.batch;
   }
 
+  /// Tile `rank` of the list of heads: those of this batch, or of all.
   void describe(WorkItem& item, int batch, int rank) const {
     const schedule::Sequence q = sequence_of(params_.q_lengths, batch);
-    const schedule::Sequence kv = sequence_of(params_.kv_lengths, batch);
     const int q_tiles = query_tiles(static_cast<int>(q.tokens));
     const int tiles_per_head = q_tiles * params_.splits;
     const int group = rank / (params_.head_group * tiles_per_head);
     const int first_head = group * params_.head_group;
-    const int heads =
-        static_cast<int>(schedule::min(params_.head_group, params_.heads - first_head));
+    const bool fixed = params_.q_lengths.kind == LengthKind::fixed;
+    const int heads = params_.heads * (fixed ? params_.batch : 1);
+    const int group_heads = static_cast<int>(schedule::min(params_.head_group, heads - first_head));
     rank -= first_head * tiles_per_head;
+    const int head = first_head + rank % group_heads;
+    rank /= group_heads;
 
-    item.batch = batch;
-    item.head = first_head + rank % heads;
+    item.batch = fixed ? head / params_.heads : batch;
+    item.head = fixed ? head % params_.heads : head;
     item.kv_head = item.head / params_.heads_per_kv_head;
-    rank /= heads;
     item.split = rank % params_.splits;
     rank /= params_.splits;
+    const schedule::Sequence kv = sequence_of(params_.kv_lengths, item.batch);
     item.q_begin = (kSpec.banded ? q_tiles - 1 - rank : rank) * kSpec.tile.q_rows;
     item.q_first_row = static_cast<int>(q.first_row);
     item.kv_first_row = static_cast<int>(kv.first_row);
@@ -149,7 +152,7 @@ class Scheduler {
   }
 
   const HopperForwardParams& params_;
-  int index_;            ///< of the next tile; lane 0's counts
+  bool drawn_ = false;   ///< whether the block's own number is spent
   int first_batch_ = 0;  ///< where the next search starts,
   int first_rank_ = 0;   ///< and the number of that batch's first tile
 };

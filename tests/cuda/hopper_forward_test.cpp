@@ -251,16 +251,24 @@ TEST_F(HopperForward, Case11_EveryHeadDimHasAKernelOfAShippedPair) {
   }
 }
 
-TEST_F(HopperForward, HeadGroupKeepsWholeKvHeadsInTheCache) {
+TEST_F(HopperForward, HeadsSideBySideFillTheMultiprocessorsAndStayInTheCache) {
   AttentionSpec spec = some_spec();
   spec.heads = 64;
   spec.kv_heads = 16;
+  spec.kv_lengths.max_tokens = 1000;
+  spec.q_lengths.max_tokens = 1024;  // 8 query tiles a head: two for each of 132 multiprocessors
+  EXPECT_EQ(params(spec).head_group, 36) << "whole groups of 4";
+  spec.q_lengths.max_tokens = 512;  // 4 query tiles: one each
+  EXPECT_EQ(params(spec).head_group, 36);
+  spec.q_lengths.max_tokens = 128;
+  EXPECT_EQ(params(spec).head_group, 128) << "all, of both batches";
   spec.kv_lengths.max_tokens = 16384;  // 8 MiB a kv head
-  EXPECT_EQ(params(spec).head_group, 16);
+  EXPECT_EQ(params(spec).head_group, 16) << "32 MiB";
   spec.kv_lengths.max_tokens = 1 << 20;
   EXPECT_EQ(params(spec).head_group, 4) << "at least one";
   spec.kv_lengths.max_tokens = 0;
-  EXPECT_EQ(params(spec).head_group, 64) << "at most all";
+  spec.q_lengths.kind = LengthKind::per_sequence;
+  EXPECT_EQ(params(spec).head_group, 64) << "no more than all of a batch";
 }
 
 TEST_F(HopperForward, SplitsNeedFp32PartialResultsInTheWorkspace) {

@@ -11,6 +11,7 @@
 #include "backend/cuda/parameters.h"
 #include "backend/cuda/tensor_map.h"
 #include "plan/hopper_forward.h"
+#include "schedule/mask_rule.h"
 
 namespace tilewright::cuda {
 namespace {
@@ -20,8 +21,11 @@ namespace device = tilewright::kernels;
 // Tiles are numbered in 32 bits, and every block draws one number past the last.
 constexpr std::int64_t kTileLimit = std::numeric_limits<std::int32_t>::max() - (1 << 16);
 
-// Heads are walked in groups whose K and V stay in L2 together: half of Hopper's 50 MB or more.
+// K and V that stay in L2 together: half of Hopper's 50 MB or more.
 constexpr std::int64_t kResidentKvBytes = std::int64_t{32} << 20;
+
+// Query tiles of a head from which re-reads of K and V outweigh the first reads.
+constexpr std::int64_t kManyQueryTiles = 8;
 
 constexpr int kRegistersPerMultiprocessor = 65536;
 constexpr int kRegisterGranule = 8;
@@ -30,15 +34,25 @@ Status not_supported(std::string message) {
   return {StatusCode::unsupported, std::move(message)};
 }
 
-// Whole groups of query heads that share K and V, as many as keep theirs in L2.
-int head_group(const AttentionProblem& problem) {
+// How many heads are walked side by side. Enough that every multiprocessor finds a tile (two of
+// them, where sequences are long: the longest come first, and short ones then even out the end);
+// few enough that their K and V stay in L2. Whole groups that share K and V.
+int head_group(const Plan& plan) {
+  const AttentionProblem& problem = plan.problem;
   const AttentionSpec& spec = problem.spec();
+  const ForwardPlan& forward = plan.forward();
+  const bool one_list = spec.q_lengths.kind == LengthKind::fixed;
+  const std::int64_t q_tiles =
+      std::max<std::int64_t>(1, schedule::ceil_div(problem.q_len(), forward.tile.q_rows));
+  const std::int64_t tiles = forward.workers * (q_tiles < kManyQueryTiles ? 1 : 2);
+  const std::int64_t wanted =
+      schedule::ceil_div(tiles, q_tiles * forward.kv_splits * problem.group());
   const auto element = static_cast<std::int64_t>(size_bytes(spec.dtype));
   const std::int64_t kv_bytes =
       std::max<std::int64_t>(1, problem.kv_len() * (spec.qk_dim + spec.v_dim) * element);
-  const std::int64_t kv_heads =
-      std::clamp<std::int64_t>(kResidentKvBytes / kv_bytes, 1, spec.kv_heads);
-  return static_cast<int>(kv_heads * problem.group());
+  const std::int64_t resident = std::max<std::int64_t>(1, kResidentKvBytes / kv_bytes);
+  const std::int64_t all = spec.kv_heads * (one_list ? std::max<std::int64_t>(1, spec.batch) : 1);
+  return static_cast<int>(std::min({wanted, resident, all}) * problem.group());
 }
 
 Status check_plan(const Plan& plan) {
@@ -174,7 +188,7 @@ Result<device::HopperForwardParams> hopper_forward_params(const DriverApi& drive
   params.window_left = spec.mask.window_left;
   params.window_right = spec.mask.causal ? 0 : spec.mask.window_right;
   params.bottom_right = spec.mask.diagonal == Diagonal::bottom_right;
-  params.head_group = head_group(problem);
+  params.head_group = head_group(plan);
   params.control = static_cast<int*>(workspace);
   return params;
 }
