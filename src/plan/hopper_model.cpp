@@ -27,8 +27,7 @@ class HopperModel : public KernelModel {
     inputs_.machine = &machine;
     inputs_.placement = &placement_;
     inputs_.rates = unit_rates(machine, problem.spec().dtype);
-    inputs_.costs = profile_costs(machine);
-    inputs_.costs.row_granule = schedule::kRowsPerConsumer;
+    inputs_.costs = kernel_costs();
   }
 
   KernelFamily family() const override { return KernelFamily::hopper_forward; }
@@ -100,6 +99,21 @@ class HopperModel : public KernelModel {
   }
 
  private:
+  /// Fitted to the kernels' own timings on an H200 (bench/LOG.md: 512 to 32768 tokens, dims 64 to
+  /// 256, full and causal).
+  KernelCosts kernel_costs() const {
+    KernelCosts costs;
+    costs.matmul_efficiency = 1;
+    costs.overlap = 0.55;
+    costs.vector_ops_per_score = 4;
+    // The pipeline's fill and the epilogue, which grow with the output.
+    costs.query_tile_clocks = 2000 + 20.0 * base_.v_dim;
+    costs.launch_seconds = 3e-6;
+    costs.row_granule = schedule::kRowsPerConsumer;
+    costs.key_granule = 16;
+    return costs;
+  }
+
   /// The choice, and where its query tiles leave multiprocessors idle also with split keys.
   bool visit_splits(Choice choice, const std::function<bool(const Choice&)>& visit) const {
     if (!visit(choice)) return false;

@@ -255,10 +255,11 @@ TimeModel q_outer_time(const TimeInputs& in, const TileShape& t, Index kv_splits
   const double pairs = walks * static_cast<double>(sums.tiles);
   const double items = walks * static_cast<double>(ceil_div(s.rule.q_len, tokens) * kv_splits);
   const PairTimes pair = pair_times(in, t);
-  // With one tile in flight, loads hide behind the arithmetic of other blocks at best.
+  // Loads of a tile in flight cost nothing until they are the longest; with one tile alone, they
+  // hide behind the arithmetic of other blocks at best.
+  const double arithmetic = overlapped({pair.matmul, pair.exp}, in.costs.overlap);
   const double steady =
-      t.stages > 1 ? overlapped({pair.matmul, pair.exp, pair.link}, in.costs.overlap)
-                   : overlapped({pair.matmul, pair.exp}, in.costs.overlap) + 0.5 * pair.link;
+      t.stages > 1 ? std::max(arithmetic, pair.link) : arithmetic + 0.5 * pair.link;
   const double once = in.costs.query_tile_clocks / in.rates.clock_hz + link_seconds(in, t, true);
   time.matmul_seconds = pairs * pair.matmul / units;
   time.exp_seconds = pairs * pair.exp / units;
@@ -294,7 +295,7 @@ TimeModel kv_outer_time(const TimeInputs& in, const TileShape& t) {
     inward = link_bytes_per_second(*in.machine, in.machine->links[use.link]);
   }
   const double link = std::max(pair.link, seconds(bytes(traffic) / std::max(1.0, pairs), inward));
-  const double steady = overlapped({pair.matmul, pair.exp, link}, in.costs.overlap);
+  const double steady = std::max(overlapped({pair.matmul, pair.exp}, in.costs.overlap), link);
   time.matmul_seconds = pairs * pair.matmul / units;
   time.exp_seconds = pairs * pair.exp / units;
   time.tile_overhead_seconds =
