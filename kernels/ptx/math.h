@@ -27,9 +27,11 @@ inline float reciprocal(float x) {
   return y;
 }
 
-/// tanh with an absolute error near 1e-7 (tanh.approx has 5e-4).
-inline float tanh_accurate(float x) {
-  return 1.0f - 2.0f * reciprocal(exp2_fast(2.0f * kLog2E * x) + 1.0f);
+/// x, its magnitude cut to `most` > 0; a NaN stays one.
+inline float clamp_magnitude(float x, float most) {
+  float y;
+  asm("min.NaN.xorsign.abs.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(most));
+  return y;
 }
 
 /// Two floats rounded to 16 bits, the first in the low half.

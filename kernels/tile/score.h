@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/ptx/math.h"
+#include "kernels/tile/tanh.h"
 #include "schedule/hopper_forward.h"
 
 namespace tilewright::kernels {
@@ -12,14 +13,14 @@ namespace tilewright::kernels {
 template <schedule::HopperForwardSpecialisation kSpec>
 struct ScoreTransform {
   float c;          ///< base-2 logarithm = c * score after the transform
-  float cap_scale;  ///< |scale| / softcap
+  float cap_scale;  ///< |scale| / softcap, scaled for tanh_ratio
   float slope = 0;  ///< ALiBi's, in base 2
   float scaled;     ///< c before ALiBi
 
   ScoreTransform(float scale, float softcap) {
     const float magnitude = fmaxf(fabsf(scale), 1.17549435e-38f);
     scaled = kSpec.softcap ? softcap * kLog2E : fmaxf(magnitude * kLog2E, 1.17549435e-38f);
-    cap_scale = kSpec.softcap ? magnitude / softcap : 0.0f;
+    cap_scale = kSpec.softcap ? magnitude / softcap * kTanhScale : 0.0f;
     c = kSpec.alibi ? 1.0f : scaled;
   }
 
@@ -29,7 +30,10 @@ struct ScoreTransform {
   void apply(float (&scores)[Registers], int distance) const {
 #pragma unroll
     for (int i = 0; i < Registers; ++i) {
-      if constexpr (kSpec.softcap) scores[i] = tanh_accurate(scores[i] * cap_scale);
+      if constexpr (kSpec.softcap) {
+        const TanhRatio tanh = tanh_ratio(clamp_magnitude(scores[i] * cap_scale, kTanhLimit));
+        scores[i] = tanh.numerator * reciprocal(tanh.denominator);
+      }
       if constexpr (kSpec.alibi) {
         const int key = 8 * (i / 4) + i % 2 - 8 * ((i / 2) % 2);
         const float away = fabsf(static_cast<float>(distance - key));

@@ -94,11 +94,7 @@ std::vector<Score<Real>> scores(const Head& head, std::int64_t query) {
     }
     Real value = scale * dot;
     magnitude *= std::abs(scale);
-    if (softcap > 0) {
-      value = softcap * std::tanh(value / softcap);
-      magnitude +=
-          softcap / 8;  // where tanh is made of exponentials, its error is a part of its range
-    }
+    if (softcap > 0) value = softcap * std::tanh(value / softcap);
     if (spec.alibi != PerHead::none) {
       const std::int64_t distance = query + head.keys.tokens - head.queries.tokens - key;
       const Real term = static_cast<Real>(head.alibi_slope) * static_cast<Real>(std::abs(distance));

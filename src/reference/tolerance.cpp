@@ -46,7 +46,7 @@ ExpectedRow expected_row(const Head& head, const RowIndex& index) {
   const double lse_error = error_of(standard.lse, row.exact.lse);
   if (std::isfinite(row.exact.lse)) {
     row.lse_allowed =
-        16 * unit_roundoff(DType::f32) * (std::abs(row.exact.lse) + 1 + spread.lse_sensitivity);
+        8 * unit_roundoff(DType::f32) * (std::abs(row.exact.lse) + 1 + spread.lse_sensitivity);
     if (std::isfinite(lse_error)) row.lse_allowed += 2 * lse_error;
   }
   return row;

@@ -143,12 +143,12 @@ constexpr int producer_register_limit(const HopperForwardSpecialisation& s) {
   return consumer_warpgroups(s) == 3 ? 32 : 40;
 }
 
-/// Largest accumulator_registers that compile without a spill: addresses, row maxima and sums and
-/// the masks need the rest.
+/// Largest accumulator_registers that compile without a spill: addresses, row maxima and sums, the
+/// masks, softcap and ALiBi need the rest.
 constexpr int accumulator_register_limit(const HopperForwardSpecialisation& s) {
   const bool modified = s.softcap || s.alibi;
   if (consumer_warpgroups(s) == 3) return modified ? 120 : 128;
-  return modified && s.banded ? 192 : 216;
+  return modified ? 192 : 216;
 }
 
 // --- Legal and preferred tiles ---
@@ -179,6 +179,7 @@ constexpr int native_dim(int dim) {
 /// The tile to use unless the planner or tuning knows better, for native dims and up to kv_tokens
 /// keys; s.tile does not matter. Under a band, short sequences waste less of a small tile (dim 64:
 /// +2% to +5% up to 1024 keys), long ones gain from a large one (dim 128: +1% to +3% from 8192).
+/// Softcap and ALiBi need registers, so that their tiles are narrower; none of these spills.
 constexpr HopperForwardTile preferred_tile(const HopperForwardSpecialisation& s,
                                            long long kv_tokens) {
   const int dim = s.qk_dim > s.v_dim ? s.qk_dim : s.v_dim;
@@ -187,12 +188,15 @@ constexpr HopperForwardTile preferred_tile(const HopperForwardSpecialisation& s,
     if (s.banded && kv_tokens <= 1024) return {128, 128, 2};
     return {192, modified ? 112 : 128, 2};
   }
-  if (dim <= 96) return {128, s.banded ? 128 : 192, 2};
+  if (dim <= 96) return {128, s.banded ? 128 : modified ? 160 : 192, 2};
   if (dim <= 128) {
-    const bool large = !s.banded || (kv_tokens >= 8192 && !modified);
-    return {128, large ? 176 : 128, 2};
+    if (modified) return {128, s.banded ? 128 : 144, 2};
+    return {128, s.banded && kv_tokens < 8192 ? 128 : 176, 2};
   }
-  if (dim <= 192) return {128, s.v_dim <= 128 ? 128 : 112, 2};
+  if (dim <= 192) {
+    if (s.v_dim <= 128) return {128, s.softcap ? 112 : 128, 2};
+    return {128, s.softcap ? 80 : 112, 2};
+  }
   return {128, 80, 2};
 }
 

@@ -5,8 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <sstream>
+#include <thread>
 
+#include "backend/cuda/hopper_forward.h"
 #include "backend/cuda/pack_builder.h"
 #include "backend/cuda/packed_kernels.h"
 #include "tests/cuda/fake_nvrtc.h"
@@ -186,6 +190,35 @@ TEST_F(RealCompiler, EveryEmbeddedKernelCompilesWithoutFaults) {
     EXPECT_EQ(performance_faults(*kernel), std::vector<std::string>{}) << source.name;
     EXPECT_EQ(plan_faults(source, kernel->facts), std::vector<std::string>{}) << source.name;
   }
+}
+
+// The build judges what is shipped. Of the rest, one kernel for each head dim, mask, softcap and
+// ALiBi, with the copies and outputs that need the most registers.
+TEST_F(RealCompiler, RareFeaturesSpillNothingEither) {
+  const auto shipped = packed_specialisations();
+  std::vector<schedule::HopperForwardSpecialisation> rare;
+  for (const auto& s : packed_specialisations(PackScope::every_feature)) {
+    const bool dearest = s.copy_producer && s.f32_output &&
+                         (s.element == schedule::HopperElement::f16) == (s.qk_dim % 128 == 0);
+    if (!dearest || std::find(shipped.begin(), shipped.end(), s) != shipped.end()) continue;
+    rare.push_back(s);
+  }
+  EXPECT_GT(rare.size(), 30u);
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < rare.size(); i = next++) {
+      const KernelSource source = hopper_forward_source(rare[i]);
+      const Result<CompiledKernel> kernel = compile(*compiler(), source, embedded_files());
+      const std::lock_guard lock(mutex);
+      ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+      EXPECT_EQ(performance_faults(*kernel), std::vector<std::string>{}) << source.name;
+      EXPECT_EQ(plan_faults(source, kernel->facts), std::vector<std::string>{}) << source.name;
+    }
+  };
+  std::thread other(work);
+  work();
+  other.join();
 }
 
 TEST_F(RealCompiler, ErrorsAreReportedWithTheSourcesName) {
