@@ -53,6 +53,9 @@ struct ForwardPlan {
   std::int64_t packed_heads = 1;
   std::int64_t workers = 1;  ///< threads, or thread blocks resident at once
   std::string isa;  ///< CPU: "portable", "avx2", "avx512", "avx512_bf16", "amx_bf16", "neon"
+  /// Hopper: P passes through shared memory on its way to P V, where kernels keep it in registers.
+  /// Same bits, slower: for tests of those kernels, never chosen.
+  bool p_in_shared = false;
 
   bool operator==(const ForwardPlan&) const = default;
 };

@@ -51,17 +51,20 @@ constexpr schedule::HopperForwardFootprint kFootprint = schedule::footprint(kSpe
 constexpr int kQBytes = kFootprint.q_bytes / kConsumers;
 constexpr int kKStageBytes = kFootprint.k_bytes / kStages;
 constexpr int kVStageBytes = kFootprint.v_bytes / kStages;
+constexpr int kPBytes = kFootprint.p_bytes / kConsumers;
 
 using QTile = SharedTile<schedule::kRowsPerConsumer>;  // one a consumer
+using PTile = QTile;                                   // likewise, with p_in_shared
 using KvTile = SharedTile<kKvRows>;
 using Position = RingPosition<kStages>;
 
-/// Shared memory: Q, then the K stages, the V stages, and what controls them.
+/// Shared memory: Q, then the K stages, the V stages, P if it is there, and what controls them.
 struct Shared {
   static constexpr int kWorkSlots = 2;
   static constexpr int kK = kFootprint.q_bytes;
   static constexpr int kV = kK + kFootprint.k_bytes;
-  static constexpr int kWork = kV + kFootprint.v_bytes;
+  static constexpr int kP = kV + kFootprint.v_bytes;
+  static constexpr int kWork = kP + kFootprint.p_bytes;
   static constexpr int kKBarriers = kWork + kWorkSlots * static_cast<int>(sizeof(WorkItem));
   static constexpr int kVBarriers = kKBarriers + Ring<kStages>::kBytes;
   static constexpr int kQBarriers = kVBarriers + Ring<kStages>::kBytes;
@@ -78,6 +81,7 @@ struct Shared {
   unsigned q(int consumer) const { return address + consumer * kQBytes; }
   unsigned k(int stage) const { return address + kK + stage * kKStageBytes; }
   unsigned v(int stage) const { return address + kV + stage * kVStageBytes; }
+  unsigned p(int consumer) const { return address + kP + consumer * kPBytes; }
   unsigned unused() const { return address + kUnused; }
   char* generic(unsigned place) const { return base + (place - address); }
   WorkItem& work(int slot) const { return reinterpret_cast<WorkItem*>(base + kWork)[slot]; }

@@ -85,7 +85,7 @@ class Consumer {
     finish_scores(item, unmasked, bands, tile, scores);
     softmax.step<0>(scores, transform_.c, factor);
     softmax.step<1>(scores, transform_.c, factor);
-    pack(scores, probabilities);
+    take_probabilities(scores, probabilities);
 
     bool accumulate = false;
     for (; tile > first; accumulate = true) {
@@ -114,7 +114,7 @@ class Consumer {
       softmax.exponentiate<0>(scores, transform_.c, factor);
       softmax.step<1>(scores, transform_.c, factor);
       multiply_rows(output, factor);
-      pack(scores, probabilities);
+      take_probabilities(scores, probabilities);
     }
     wait_v(item, tile);
     wgmma_fence();
@@ -142,17 +142,38 @@ class Consumer {
   void multiply_output(const unsigned (&probabilities)[kKvRows / 16][4],
                        float (&output)[kSpec.v_dim / 2], bool accumulate) const {
     const unsigned long long v = KvTile::mn_major(shared_.v(v_at_.stage()));
+    using Product = Wgmma<kSpec.v_dim>;
 #pragma unroll
     for (int step = 0; step < kKvRows / 16; ++step) {
-      Wgmma<kSpec.v_dim>::template registers<Element, true>(
-          output, probabilities[step], v + KvTile::mn_major_step(step), step != 0 || accumulate);
+      const unsigned long long v_step = v + KvTile::mn_major_step(step);
+      if constexpr (kSpec.p_in_shared) {
+        const unsigned long long p = PTile::k_major(shared_.p(index_)) + PTile::k_major_step(step);
+        Product::template shared<Element, true>(output, p, v_step, step != 0 || accumulate);
+      } else {
+        Product::template registers<Element, true>(output, probabilities[step], v_step,
+                                                   step != 0 || accumulate);
+      }
     }
   }
 
-  static void pack(const float (&scores)[kKvRows / 2], unsigned (&probabilities)[kKvRows / 16][4]) {
+  /// Rounds P to 16 bits, where P V reads it. Earlier products must be done.
+  void take_probabilities(const float (&scores)[kKvRows / 2],
+                          unsigned (&probabilities)[kKvRows / 16][4]) const {
 #pragma unroll
     for (int i = 0; i < kKvRows / 4; ++i) {
       probabilities[i / 4][i % 4] = pack_pair<Element>(scores[2 * i], scores[2 * i + 1]);
+    }
+    if constexpr (kSpec.p_in_shared) {
+      named_barrier_sync(kPrivateBarrier + index_, schedule::kWarpgroupThreads);
+      char* p = shared_.generic(shared_.p(index_)) + lane_ % 4 * 4;
+      const int row = row_in_tile() % schedule::kRowsPerConsumer;
+#pragma unroll
+      for (int i = 0; i < kKvRows / 4; ++i) {
+        const int at = PTile::chunk_offset(row + 8 * (i % 2), i / 2);
+        *reinterpret_cast<unsigned*>(p + at) = probabilities[i / 4][i % 4];
+      }
+      fence_async_proxy();
+      named_barrier_sync(kPrivateBarrier + index_, schedule::kWarpgroupThreads);
     }
   }
 

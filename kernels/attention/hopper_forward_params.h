@@ -4,7 +4,7 @@
 // How the host uses the kernel (kernels/attention/hopper_forward.cu):
 // - Compile for sm_90a with NVRTC, options -std=c++20 -default-device, include paths "." (the root)
 //   and "src". The source includes "hopper_forward_specialisation.inc", which the host generates:
-//   the eleven integers of for_each_field(specialisation), in order, separated by commas.
+//   the twelve integers of for_each_field(specialisation), in order, separated by commas.
 // - Entry: extern "C" hopper_forward(HopperForwardParams by value). Block: threads(s) x 1 x 1.
 // Grid: 1-D,
 //   min(SMs, an upper bound of the tiles), at least 1. Dynamic shared memory:

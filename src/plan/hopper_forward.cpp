@@ -85,6 +85,7 @@ schedule::HopperForwardSpecialisation hopper_specialisation(const AttentionProbl
   s.alibi = spec.alibi != PerHead::none;
   s.copy_producer = !copy_engine_refusal(problem).empty();
   s.f32_output = forward.kv_splits > 1 || problem.o_dtype() == DType::f32;
+  s.p_in_shared = forward.p_in_shared;
   return s;
 }
 

@@ -210,6 +210,7 @@ std::string to_text(const Plan& plan) {
   if (forward.stages > 1) how += fmt::format(", {} stages", forward.stages);
   if (forward.kv_splits > 1) how += fmt::format(", {} splits", forward.kv_splits);
   if (forward.packed_heads > 1) how += fmt::format(", {} heads a tile", forward.packed_heads);
+  if (forward.p_in_shared) how += ", p in shared memory";
   how += fmt::format(", {} workers", forward.workers);
   if (!forward.isa.empty()) how += fmt::format(", {}", forward.isa);
   line("plan", how);

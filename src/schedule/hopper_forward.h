@@ -5,7 +5,7 @@
 // Specialisation, the CUDA host code compiles and launches it, and the kernel is written against
 // it. The kernel: one producer warpgroup copies Q, K and V to shared memory; each consumer
 // warpgroup owns 64 query rows, computes S = Q K^T and O += P V with wgmma, and keeps P and O in
-// registers.
+// registers. (P may also pass through shared memory: slower, and a check on the other.)
 #pragma once
 
 namespace tilewright::schedule {
@@ -33,6 +33,7 @@ struct HopperForwardSpecialisation {
   bool alibi = false;
   bool copy_producer = false;  ///< plain loads instead of TMA: any stride, any alignment
   bool f32_output = false;     ///< O is fp32 (also the partial results of a split), else `element`
+  bool p_in_shared = false;    ///< P is an operand in shared memory instead of registers; for tests
 
   friend constexpr bool operator==(const HopperForwardSpecialisation&,
                                    const HopperForwardSpecialisation&) = default;
@@ -53,12 +54,13 @@ constexpr void for_each_field(const HopperForwardSpecialisation& s, Visit&& visi
   visit("alibi", static_cast<int>(s.alibi));
   visit("copy_producer", static_cast<int>(s.copy_producer));
   visit("f32_output", static_cast<int>(s.f32_output));
+  visit("p_in_shared", static_cast<int>(s.p_in_shared));
 }
 
 /// The inverse: the same values in the same order, as the generated header writes them.
 constexpr HopperForwardSpecialisation hopper_forward_specialisation(
     int element, int qk_dim, int v_dim, int q_rows, int kv_rows, int stages, int banded,
-    int softcap, int alibi, int copy_producer, int f32_output) {
+    int softcap, int alibi, int copy_producer, int f32_output, int p_in_shared) {
   return {static_cast<HopperElement>(element),
           qk_dim,
           v_dim,
@@ -67,7 +69,8 @@ constexpr HopperForwardSpecialisation hopper_forward_specialisation(
           softcap != 0,
           alibi != 0,
           copy_producer != 0,
-          f32_output != 0};
+          f32_output != 0,
+          p_in_shared != 0};
 }
 
 // --- Threads ---
@@ -112,8 +115,11 @@ struct HopperForwardFootprint {
   int q_bytes = 0;
   int k_bytes = 0;        ///< all stages
   int v_bytes = 0;        ///< all stages
+  int p_bytes = 0;        ///< with p_in_shared only
   int control_bytes = 0;  ///< mbarriers and work items
-  constexpr int total_bytes() const { return q_bytes + k_bytes + v_bytes + control_bytes; }
+  constexpr int total_bytes() const {
+    return q_bytes + k_bytes + v_bytes + p_bytes + control_bytes;
+  }
 };
 
 inline constexpr int kControlBytes = 1024;
@@ -121,8 +127,9 @@ inline constexpr int kControlBytes = 1024;
 constexpr HopperForwardFootprint footprint(const HopperForwardSpecialisation& s) {
   const int k_row_bytes = panels(s.qk_dim) * kPanelRowBytes;
   const int v_row_bytes = panels(s.v_dim) * kPanelRowBytes;
+  const int p_row_bytes = s.p_in_shared ? panels(s.tile.kv_rows) * kPanelRowBytes : 0;
   return {s.tile.q_rows * k_row_bytes, s.tile.stages * s.tile.kv_rows * k_row_bytes,
-          s.tile.stages * s.tile.kv_rows * v_row_bytes, kControlBytes};
+          s.tile.stages * s.tile.kv_rows * v_row_bytes, s.tile.q_rows * p_row_bytes, kControlBytes};
 }
 
 // --- Registers ---

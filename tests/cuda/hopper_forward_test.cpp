@@ -350,7 +350,7 @@ TEST(HopperForwardSource, NamesEveryFieldAndWritesThemInOrder) {
   s.qk_dim = 192;
   s.softcap = true;
   const KernelSource source = hopper_forward_source(s);
-  EXPECT_EQ(source.generated_text, "1, 192, 128, 128, 128, 2, 0, 1, 0, 0, 0\n");
+  EXPECT_EQ(source.generated_text, "1, 192, 128, 128, 128, 2, 0, 1, 0, 0, 0, 0\n");
   EXPECT_NE(source.name.find("qk_dim=192"), std::string::npos);
   EXPECT_EQ(source.threads, 384);
   s.alibi = true;
