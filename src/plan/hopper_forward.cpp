@@ -12,8 +12,11 @@
 namespace tilewright {
 namespace {
 
-// Kernels count tokens, heads and batches in 32 bits; offsets in 64.
+// Kernels count tokens, heads and batches in 32 bits; offsets in 64. A mask's band reaches twice a
+// sequence's queries and keys from the diagonal, and rows of the last tile lie beyond the last one.
 constexpr std::int64_t kExtentLimit = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kTokenLimit = (std::int64_t{1} << 28) - 1;
+constexpr std::int64_t kPackedLimit = kExtentLimit - (1 << 10);
 
 Status refuse(std::string message) {
   return {StatusCode::unsupported, std::move(message)};
@@ -43,14 +46,17 @@ Status check_hopper_forward(const AttentionProblem& problem) {
   struct Extent {
     const char* name;
     std::int64_t value;
+    std::int64_t limit;
   };
   for (const Extent& extent :
-       {Extent{"batch", spec.batch}, Extent{"heads", spec.heads},
-        Extent{"q_len", spec.q_lengths.max_tokens}, Extent{"kv_len", spec.kv_lengths.max_tokens},
-        Extent{"q_len + kv_len", spec.q_lengths.max_tokens + spec.kv_lengths.max_tokens}}) {
-    if (extent.value > kExtentLimit) {
+       {Extent{"batch", spec.batch, kExtentLimit},
+        Extent{"q_len", spec.q_lengths.max_tokens, kTokenLimit},
+        Extent{"kv_len", spec.kv_lengths.max_tokens, kTokenLimit},
+        Extent{"q_lengths.total_tokens", spec.q_lengths.total_tokens, kPackedLimit},
+        Extent{"kv_lengths.total_tokens", spec.kv_lengths.total_tokens, kPackedLimit}}) {
+    if (extent.value > extent.limit) {
       return refuse(fmt::format("{} is {}; accepted by hopper_forward: up to {}", extent.name,
-                                extent.value, kExtentLimit));
+                                extent.value, extent.limit));
     }
   }
   return {};

@@ -31,6 +31,10 @@ AttentionSpec some_spec() {
   return spec;
 }
 
+void packed(Lengths& lengths, std::int64_t total_tokens) {
+  lengths = {LengthKind::cumulative, 1000, total_tokens, MemorySpace::device};
+}
+
 Plan plan_of(const AttentionSpec& spec, std::int64_t kv_splits = 1) {
   const Result<AttentionProblem> problem = AttentionProblem::create(spec);
   EXPECT_TRUE(problem.ok()) << problem.status().message();
@@ -165,8 +169,19 @@ TEST_F(HopperForward, RefusesByNameWhatTheFamilyDoesNotTake) {
                 [](AttentionSpec& s) { s.q_lengths.kind = LengthKind::per_sequence; }},
         Refusal{"kv_lengths.space is host",
                 [](AttentionSpec& s) { s.kv_lengths.kind = LengthKind::per_sequence; }},
-        Refusal{"kv_len is 2147483648",
-                [](AttentionSpec& s) { s.kv_lengths.max_tokens = std::int64_t{1} << 31; }}}) {
+        Refusal{"q_len is 268435456; accepted by hopper_forward: up to 268435455",
+                [](AttentionSpec& s) { s.q_lengths.max_tokens = 1 << 28; }},
+        Refusal{"kv_len is 268435456; accepted by hopper_forward: up to 268435455",
+                [](AttentionSpec& s) { s.kv_lengths.max_tokens = 1 << 28; }},
+        Refusal{
+            "q_lengths.total_tokens is 2147482624; accepted by hopper_forward: up to 2147482623",
+            [](AttentionSpec& s) { packed(s.q_lengths, 2147482624); }},
+        Refusal{"kv_lengths.total_tokens is 2147483647",
+                [](AttentionSpec& s) { packed(s.kv_lengths, 2147483647); }},
+        Refusal{"batch is 2147483648", [](AttentionSpec& s) {
+                  s.batch = std::int64_t{1} << 31;
+                  s.q.strides = s.k.strides = s.v.strides = s.o.strides = Strides{1, 1, 1, 1};
+                }}}) {
     AttentionSpec spec = some_spec();
     refusal.change(spec);
     const Status status = run(spec);
