@@ -11,6 +11,7 @@
 #include "backend/cuda/device_session.h"
 #include "backend/cuda/nvrtc.h"
 #include "conformance/variant.h"
+#include "plan/hopper_forward.h"
 #include "reference/problem_data.h"
 #include "tilewright/machine.h"
 #include "tilewright/plan.h"
@@ -150,7 +151,14 @@ struct CudaSettings {
   std::string name;
   bool aligned = true;  ///< promises what TMA needs
   PlanOptions options;
+  bool long_tile = false;  ///< the tile that the planner takes for long sequences
 };
+
+Tile tile_of_long_sequences(const AttentionProblem& problem) {
+  const schedule::HopperForwardTile tile =
+      schedule::preferred_tile(hopper_specialisation(problem, ForwardPlan{}), 1 << 20);
+  return {tile.q_rows, tile.kv_rows};
+}
 
 class CudaVariant final : public Variant {
  public:
@@ -180,6 +188,7 @@ class CudaVariant final : public Variant {
     if (!problem.ok()) return problem.status();
     PlanOptions options = settings_.options;
     options.batch_invariant = settings.batch_invariant;
+    if (settings_.long_tile && !refuses(spec)) options.tile = tile_of_long_sequences(*problem);
     const Result<Plan> chosen = plan(*problem, *machine, options);
     if (!chosen.ok()) return chosen.status();
 
@@ -232,6 +241,7 @@ std::vector<std::unique_ptr<Variant>> cuda_variants() {
   };
   add({"tma", true, {}});
   add({"copies", false, {}});
+  add({"tma, tile of long sequences", true, {}, true});
   PlanOptions split;
   split.kv_splits = 3;
   add({"tma, 3 splits", true, split});

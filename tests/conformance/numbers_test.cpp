@@ -66,6 +66,24 @@ TEST(Numbers, each_term_of_the_score_alone_and_all_together) {
   }
 }
 
+// Kernels of a backend may differ by head dim, and by what a score is made of.
+TEST(Numbers, softcap_and_alibi_at_every_native_head_dim) {
+  reference::Random random(test::first_seed(6));
+  for (const auto& [qk_dim, v_dim] : std::initializer_list<std::pair<std::int64_t, std::int64_t>>{
+           {64, 64}, {96, 96}, {128, 128}, {192, 128}, {192, 192}, {256, 256}}) {
+    for (int terms = 0; terms < 8; ++terms) {
+      Case what = fixed_case(random.integer(120, 260), random.integer(200, 400),
+                             random.choose({DType::bf16, DType::f16}));
+      what.spec.qk_dim = qk_dim;
+      what.spec.v_dim = v_dim;
+      if (terms & 1) what.spec.softcap = random.choose({0.5, 20.0, 50.0, 1000.0});
+      if (terms & 2) what.spec.alibi = PerHead::per_head;
+      if (terms & 4) what.spec.mask.causal = true;
+      expect_conforms(what);
+    }
+  }
+}
+
 TEST(Numbers, any_finite_scale) {
   for (const double scale : {0.0, -1.0, 1e-30, 3.0, -250.0}) {
     Case what = fixed_case(30, 40);
