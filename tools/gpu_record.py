@@ -25,8 +25,9 @@ import gpu_tests
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECORD = ROOT / "tests" / "gpu-record.json"
-# Whether several tests of a program may share the GPU: not those that measure time or memory.
-PROGRAMS = {"test_cuda_gpu": False, "test_conformance_cuda": True}
+PROGRAMS = ["test_cuda_gpu", "test_conformance_cuda"]
+# They measure time or memory, and have the GPU to themselves.
+ALONE = ["Gpu.Case2[57]*", "*LongContext*"]
 SANITIZED = {
     "test_cuda_gpu": ["Gpu.Case16*", "GpuCApi.DevicePointers*"],
     "test_conformance_cuda": ["Rows.Case01*", "Rows.Case04_zero*", "Rows.Case05*", "Numbers.sinks*",
@@ -88,11 +89,10 @@ def run(asked):
     scale = float(os.environ.get("TILEWRIGHT_TEST_SCALE", "1"))
     before = json.loads(asked.out.read_text())["tests"] if asked.out.is_file() else {}
     tests = {}
-    for name, may_share in PROGRAMS.items():
+    for name in PROGRAMS:
         start = time.monotonic()
         usual = {test: float(result["seconds"].rstrip("s")) for test, result in before.get(name, {}).items()}
-        tests[name] = gpu_tests.run_program(asked.build / "bin" / name, asked.arguments, asked.jobs if may_share else 1,
-                                            usual, scale)
+        tests[name] = gpu_tests.run_program(asked.build / "bin" / name, asked.arguments, asked.jobs, ALONE, usual, scale)
         print(f"{name}: {len(tests[name])} tests in {time.monotonic() - start:.0f} s", flush=True)
     if not any(tests.values()):
         print("no test ran; the record is left as it is")
@@ -180,7 +180,7 @@ def self_test(_):
         program.write_text(FAKE_PROGRAM)
         program.chmod(0o755)
         for jobs in (1, 3):
-            results = gpu_tests.run_program(program, [], jobs, {"A.slow": 9.0}, 1)
+            results = gpu_tests.run_program(program, [], jobs, ["*.pass*"], {"A.slow": 9.0}, 1)
             states = {name: result["state"] for name, result in results.items()}
             if states != {"A.crashes": "failed", "A.passes": "passed"}:
                 missed.append(f"a crash, {jobs} at once: {states}")

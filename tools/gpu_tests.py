@@ -1,5 +1,6 @@
 """tools/gpu_tests.py: runs test programs on a GPU, many tests at once, and under compute-sanitizer; says how each ended."""
 import concurrent.futures
+import fnmatch
 import json
 import os
 import pathlib
@@ -59,16 +60,20 @@ def run_test(program, name, environment):
     return result
 
 
-def run_program(program, arguments, jobs, usual_seconds, scale):
-    """Every test of a program, a process each, so that no fault of one is another's; `jobs` at once, the longest first."""
+def run_program(program, arguments, jobs, alone, usual_seconds, scale):
+    """Every test of a program, a process each, so that no fault of one is another's: `jobs` at once, the longest first;
+    then, one by one, those whose names match `alone`."""
     names = list_tests(program, arguments)
     with tempfile.TemporaryDirectory() as cache:  # of kernels, shared by the processes and nobody else
         environment = dict(os.environ, TILEWRIGHT_REQUIRE_GPU="1", TILEWRIGHT_CACHE=cache,
                            TILEWRIGHT_TEST_SCALE=str(scale))
         names.sort(key=lambda name: -usual_seconds.get(name, float("inf")))
-        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            results = pool.map(lambda name: run_test(program, name, environment), names)
-            return dict(sorted(zip(names, results)))
+        apart = [name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in alone)]
+        results = {}
+        for chosen, at_once in ([name for name in names if name not in apart], jobs), (apart, 1):
+            with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+                results |= zip(chosen, pool.map(lambda name: run_test(program, name, environment), chosen))
+    return dict(sorted(results.items()))
 
 
 def sanitizer_version():

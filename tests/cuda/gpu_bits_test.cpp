@@ -15,10 +15,11 @@ struct Dims {
   std::int64_t qk;
   std::int64_t v;
 };
+// Each a test of its own, since each compiles kernels.
 constexpr Dims kNativeDims[] = {{64, 64}, {96, 96}, {128, 128}, {192, 128}, {192, 192}, {256, 256}};
 
 /// Inputs of one problem, and the bits of its fp32 output and LSE under any plan for it.
-class GpuBits : public Gpu {
+class GpuBits : public Gpu, public testing::WithParamInterface<Dims> {
  protected:
   static AttentionSpec spec_of(const Dims& dims, DType dtype, bool causal) {
     AttentionSpec spec;
@@ -74,57 +75,59 @@ class GpuBits : public Gpu {
   std::size_t lse_count_ = 0;
 };
 
-TEST_F(GpuBits, OfPInRegistersAndInSharedMemoryAreEqual) {
+TEST_P(GpuBits, OfPInRegistersAndInSharedMemoryAreEqual) {
   if (!nvrtc().ok()) GTEST_SKIP() << nvrtc().status().message();
   constexpr int kSharedBytes = 232448;
-  for (const Dims& dims : kNativeDims) {
-    for (const DType dtype : {DType::bf16, DType::f16}) {
-      if (dtype == DType::f16 && dims.qk != 128) continue;
-      for (const bool causal : {false, true}) {
-        const AttentionSpec spec = spec_of(dims, dtype, causal);
-        make_inputs(spec);
-        // The planner's tile, or the widest below it that leaves room for P.
-        Plan shared = plan_of(spec);
-        std::get<ForwardPlan>(shared.kernel).p_in_shared = true;
-        while (!schedule::legal(hopper_specialisation(shared.problem, shared.forward()),
-                                kSharedBytes)) {
-          std::get<ForwardPlan>(shared.kernel).tile.kv_rows -= 16;
-        }
-        PlanOptions options;
-        options.tile = shared.forward().tile;
-        const Plan registers = plan_of(spec, options);
-        const RunOptions run_options = options_for(registers);
-        SCOPED_TRACE(to_text(registers));
-        const auto want = bits(shared, run_options);
-        EXPECT_NE(want.front(), 0xffffffffu);
-        for (int i = 0; i < 3; ++i) {
-          ASSERT_TRUE(want == bits(registers, run_options)) << "run " << i;
-        }
-        // That another order of sums, and so any other operand, would show.
-        if (dims.qk == 128) {
-          options.tile->kv_rows = 64;
-          EXPECT_FALSE(want == bits(plan_of(spec, options), run_options));
-        }
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    if (dtype == DType::f16 && GetParam().qk != 128) continue;
+    for (const bool causal : {false, true}) {
+      const AttentionSpec spec = spec_of(GetParam(), dtype, causal);
+      make_inputs(spec);
+      // The planner's tile, or the widest below it that leaves room for P.
+      Plan shared = plan_of(spec);
+      std::get<ForwardPlan>(shared.kernel).p_in_shared = true;
+      while (
+          !schedule::legal(hopper_specialisation(shared.problem, shared.forward()), kSharedBytes)) {
+        std::get<ForwardPlan>(shared.kernel).tile.kv_rows -= 16;
+      }
+      PlanOptions options;
+      options.tile = shared.forward().tile;
+      const Plan registers = plan_of(spec, options);
+      const RunOptions run_options = options_for(registers);
+      SCOPED_TRACE(to_text(registers));
+      const auto want = bits(shared, run_options);
+      EXPECT_NE(want.front(), 0xffffffffu);
+      for (int i = 0; i < 3; ++i) {
+        ASSERT_TRUE(want == bits(registers, run_options)) << "run " << i;
+      }
+      // That another order of sums, and so any other operand, would show.
+      if (GetParam().qk == 128) {
+        options.tile->kv_rows = 64;
+        EXPECT_FALSE(want == bits(plan_of(spec, options), run_options));
       }
     }
   }
 }
 
-TEST_F(GpuBits, Case13_OfThirtyRunsAreEqual) {
-  for (const Dims& dims : kNativeDims) {
-    for (const std::int64_t splits : {1, 3}) {
-      const AttentionSpec spec = spec_of(dims, DType::bf16, true);
-      make_inputs(spec);
-      PlanOptions options;
-      options.kv_splits = splits;
-      const Plan plan = plan_of(spec, options);
-      const RunOptions run_options = options_for(plan);
-      SCOPED_TRACE(to_text(plan));
-      const auto want = bits(plan, run_options);
-      for (int i = 1; i < 30; ++i) ASSERT_TRUE(want == bits(plan, run_options)) << "run " << i;
-    }
+TEST_P(GpuBits, Case13_OfThirtyRunsAreEqual) {
+  for (const std::int64_t splits : {1, 3}) {
+    const AttentionSpec spec = spec_of(GetParam(), DType::bf16, true);
+    make_inputs(spec);
+    PlanOptions options;
+    options.kv_splits = splits;
+    const Plan plan = plan_of(spec, options);
+    const RunOptions run_options = options_for(plan);
+    SCOPED_TRACE(to_text(plan));
+    const auto want = bits(plan, run_options);
+    for (int i = 1; i < 30; ++i) ASSERT_TRUE(want == bits(plan, run_options)) << "run " << i;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(HeadDims, GpuBits, testing::ValuesIn(kNativeDims),
+                         [](const testing::TestParamInfo<Dims>& dims) {
+                           return std::to_string(dims.param.qk) + "_" +
+                                  std::to_string(dims.param.v);
+                         });
 
 }  // namespace
 }  // namespace tilewright::cuda
