@@ -4,7 +4,7 @@
 #   make test    the same, then every test
 #   make help    the rest
 .DEFAULT_GOAL := build
-.PHONY: help build demo images test check-structure format lint tidy asan tsan install clean
+.PHONY: help build demo images test check-structure format lint tidy asan tsan neon install clean
 
 BUILD ?= build
 JOBS ?= $(shell nproc)
@@ -13,7 +13,7 @@ CMAKE_FLAGS ?=
 help:
 	@sed -n 's/^#   //p' Makefile
 	@echo 'make images      the pictures in docs/images, from a report of this machine'
-	@echo 'make build | format | lint | tidy | asan | tsan | install PREFIX=DIR | clean'
+	@echo 'make build | format | lint | tidy | asan | tsan | neon | install PREFIX=DIR | clean'
 
 setup-build:
 	@tools/setup.sh build
@@ -37,7 +37,7 @@ images: setup-check build
 test: setup-test
 	@JOBS=$(JOBS) tools/test.sh release
 
-lint tidy asan tsan: setup-check
+lint tidy asan tsan neon: setup-check
 	@JOBS=$(JOBS) tools/test.sh $@
 
 format:

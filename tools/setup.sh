@@ -3,14 +3,14 @@
 #
 #   tools/setup.sh build   compiler, CMake and libraries
 #   tools/setup.sh test    also what the tests need
-#   tools/setup.sh check   also linters, clang with the OpenMP that ThreadSanitizer understands, Chromium, and,
-#                          in .venv, the compiler of CUDA kernels
+#   tools/setup.sh check   also linters, clang with the OpenMP that ThreadSanitizer understands, Chromium, a compiler
+#                          and an emulator of 64-bit Arm, and, in .venv, the compiler of CUDA kernels
 set -euo pipefail
 
 build_packages=(g++ cmake ninja-build pkg-config libfmt-dev libhwy-dev libcli11-dev nlohmann-json3-dev
                 libtomlplusplus-dev libhwloc-dev)
 test_packages=(libgtest-dev libgmock-dev python3 git)
-check_packages=(clang clang-format clang-tidy libomp-dev ccache chromium python3-venv)
+check_packages=(clang clang-format clang-tidy libomp-dev ccache chromium python3-venv g++-aarch64-linux-gnu qemu-user)
 
 cd "$(dirname "$0")/.."
 level=${1:-build}

@@ -2,6 +2,8 @@
 // tiles, schedules, splits and executors that force every path.
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "backend/cpu/cpu_backend.h"
@@ -117,6 +119,15 @@ std::vector<std::unique_ptr<Variant>> cpu_variants() {
     standard.schedule = Schedule::standard;
     standard.workers = 2;
     add(isa + " standard", standard);
+  }
+  // TILEWRIGHT_TEST_VARIANT=neon: only variants whose names begin so.
+  if (const char* wanted = std::getenv("TILEWRIGHT_TEST_VARIANT")) {
+    std::erase_if(list, [&](const auto& variant) { return !variant->name().starts_with(wanted); });
+    if (list.empty()) {
+      std::fprintf(stderr, "no variant begins with TILEWRIGHT_TEST_VARIANT=%s on this CPU\n",
+                   wanted);
+      std::abort();
+    }
   }
   return list;
 }
