@@ -1,6 +1,5 @@
 """tools/gpu_tests.py: runs test programs on a GPU, many tests at once, and under compute-sanitizer; says how each ended."""
 import concurrent.futures
-import fnmatch
 import json
 import os
 import pathlib
@@ -13,8 +12,8 @@ import time
 KNOWN_FIELDS = {"name", "status", "result", "time", "timestamp", "classname", "failures", "file", "line",
                 "value_param", "type_param"}
 SANITIZER_TOOLS = ["memcheck", "racecheck", "synccheck", "initcheck"]
-SANITIZER_LIMIT_SECONDS = 150
-TEST_LIMIT_SECONDS = 150
+SANITIZER_LIMIT_SECONDS = 140
+TEST_LIMIT_SECONDS = 140
 SANITIZER_FAULTS = 86  # what it exits with when it found something
 
 
@@ -60,20 +59,15 @@ def run_test(program, name, environment):
     return result
 
 
-def run_program(program, arguments, jobs, alone, usual_seconds, scale):
-    """Every test of a program, a process each, so that no fault of one is another's: `jobs` at once, the longest first;
-    then, one by one, those whose names match `alone`."""
-    names = list_tests(program, arguments)
+def run_tests(tests, jobs, usual_seconds, scale):
+    """Each (program, name) in a process of its own, so that no fault of one is another's; `jobs` at once, the longest
+    first. By (program, name): how it ended."""
     with tempfile.TemporaryDirectory() as cache:  # of kernels, shared by the processes and nobody else
         environment = dict(os.environ, TILEWRIGHT_REQUIRE_GPU="1", TILEWRIGHT_CACHE=cache,
                            TILEWRIGHT_TEST_SCALE=str(scale))
-        names.sort(key=lambda name: -usual_seconds.get(name, float("inf")))
-        apart = [name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in alone)]
-        results = {}
-        for chosen, at_once in ([name for name in names if name not in apart], jobs), (apart, 1):
-            with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-                results |= zip(chosen, pool.map(lambda name: run_test(program, name, environment), chosen))
-    return dict(sorted(results.items()))
+        tests = sorted(tests, key=lambda test: -usual_seconds.get(test[1], float("inf")))
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            return dict(zip(tests, pool.map(lambda test: run_test(*test, environment), tests)))
 
 
 def sanitizer_version():
@@ -93,21 +87,21 @@ def run_sanitizers(programs):
     if shutil.which("compute-sanitizer") is None:
         return {}
 
-    def run(tool, program, names):
+    def run(tool, program, names, cache):
         command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(SANITIZER_FAULTS), program,
                    "--gtest_brief=1", "--gtest_filter=" + ":".join(names)]
+        environment = dict(os.environ, TILEWRIGHT_REQUIRE_GPU="1", TILEWRIGHT_CACHE=cache, TILEWRIGHT_TEST_SCALE="0.01")
         start = time.monotonic()
-        with tempfile.TemporaryDirectory() as cache:
-            environment = dict(os.environ, TILEWRIGHT_REQUIRE_GPU="1", TILEWRIGHT_CACHE=cache, TILEWRIGHT_TEST_SCALE="0.01")
-            code, output = finished(command, environment, SANITIZER_LIMIT_SECONDS)
+        code, output = finished(command, environment, SANITIZER_LIMIT_SECONDS)
         clean, summary = verdict(code, output)
         if not clean:
             print(f"{tool}, {program.name}: exit code {code}\n{output[-4000:]}", flush=True)
         return clean, round(time.monotonic() - start, 1), summary
 
     found = {}
-    with concurrent.futures.ThreadPoolExecutor(len(SANITIZER_TOOLS) * len(programs)) as pool:
-        runs = {(tool, program): pool.submit(run, tool, program, names)
+    with tempfile.TemporaryDirectory() as cache, \
+            concurrent.futures.ThreadPoolExecutor(len(SANITIZER_TOOLS) * len(programs)) as pool:
+        runs = {(tool, program): pool.submit(run, tool, program, names, cache)
                 for tool in SANITIZER_TOOLS for program, names in programs.items() if names}
         for (tool, program), future in runs.items():
             clean, seconds, summary = future.result()
