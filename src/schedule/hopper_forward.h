@@ -201,8 +201,9 @@ constexpr HopperForwardTile preferred_tile(const HopperForwardSpecialisation& s,
     return {128, s.banded && kv_tokens < 8192 ? 128 : 176, 2};
   }
   if (dim <= 192) {
-    if (s.v_dim <= 128) return {128, s.softcap ? 112 : 128, 2};
-    return {128, s.softcap ? 80 : 112, 2};
+    const bool narrow = s.softcap && s.copy_producer;
+    if (s.v_dim <= 128) return {128, narrow ? 112 : 128, 2};
+    return {128, narrow ? 64 : 112, 2};
   }
   return {128, 80, 2};
 }
