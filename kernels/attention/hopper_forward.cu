@@ -1,9 +1,21 @@
 // kernels/attention/hopper_forward.cu: exact attention forward for sm_90a, one source for every
 // specialisation.
 //
+//   S = scale Q K^T, softcapped, less ALiBi, masked
+//   LSE = log(sum of exp(S), and of exp(sink)), O = exp(S - LSE) V
+// and O = 0, LSE = -infinity (or the sink) in a row that sees no key. By the online softmax of
+// FlashAttention-2 (Dao, 2023), with a producer and consumers as in FlashAttention-3 (Shah et al.,
+// 2024).
+//
 // A persistent block takes query tiles until there are none. Its first warpgroup, the producer,
 // schedules and keeps rings of K and V tiles full (and Q); each other warpgroup, a consumer, owns
 // 64 query rows of every tile. How to compile and launch: hopper_forward_params.h.
+//
+// Budgets, for tiles of M queries x N keys and head dims D (Q, K) and E (V):
+//   shared memory: 2 (M D + stages N (D + E)) + 1024 bytes, D and E rounded up to 64, of the 227 KB
+//     that a block may have; 209 KB at 128 x 176, D = E = 128 (schedule::footprint)
+//   registers: N/2 for S, N/4 for P and E/2 for O in each consumer thread, 196 at that tile, of 232
+//     (160 with three consumers) after the producer gave some up; see accumulator_register_limit
 #include "kernels/attention/hopper_forward_block.h"
 #include "kernels/attention/hopper_forward_consumer.h"
 #include "kernels/attention/hopper_forward_params.h"
