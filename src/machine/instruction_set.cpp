@@ -3,6 +3,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #elif defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -37,6 +39,13 @@ std::uint64_t saved_state() {
   std::uint32_t high = 0;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return (static_cast<std::uint64_t>(high) << 32) | low;
+}
+
+// Linux gives a process the tile registers only when asked.
+bool ask_for_tiles() {
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
 std::string brand() {
@@ -75,7 +84,7 @@ Processor this_processor() {
   const std::uint64_t saved = saved_state();
   const bool avx = (saved & 0x6) == 0x6;
   const bool avx512 = avx && (saved & 0xe0) == 0xe0;
-  const bool amx = (saved & 0x60000) == 0x60000;
+  const bool amx = (saved & 0x60000) == 0x60000 && ask_for_tiles();
   const Registers one = cpuid(1);
   const Registers seven = cpuid(7);
   const Registers seven_one = cpuid(7, 1);

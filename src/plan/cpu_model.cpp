@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "plan/kernel_model.h"
 #include "plan/time_model.h"
@@ -32,7 +33,9 @@ std::string best_isa(const Machine& machine, DType dtype) {
   const bool v3 = has(machine, "avx2") && has(machine, "fma") && has(machine, "f16c");
   const bool v4 = v3 && has(machine, "avx512f") && has(machine, "avx512dq") &&
                   has(machine, "avx512bw") && has(machine, "avx512vl");
-  if (v4 && dtype == DType::bf16 && has(machine, "avx512_bf16")) return "avx512_bf16";
+  if (v4 && dtype == DType::bf16 && has(machine, "avx512_bf16")) {
+    return has(machine, "amx_tile") && has(machine, "amx_bf16") ? "amx_bf16" : "avx512_bf16";
+  }
   if (v4) return "avx512";
   if (v3) return "avx2";
   return has(machine, "neon") ? "neon" : "portable";
@@ -52,6 +55,8 @@ struct CpuCosts {
 constexpr CpuCosts kFp32Costs = {1.124, 0.431, 3.90, 11.6, 327, 0.146};
 constexpr CpuCosts kBf16Costs = {1.091, 1.059, 2.96, 8.16, 432, 0.062};
 constexpr double kFittedFlopsPerClock = 32;
+/// Times as long that few queries take when workers read the rows of a token's heads apart.
+constexpr double kHeadsApart = 1.6;
 
 class CpuModel : public KernelModel {
  public:
@@ -59,13 +64,15 @@ class CpuModel : public KernelModel {
            Placement placement)
       : KernelModel(problem, machine), placement_(std::move(placement)), isa_(options.isa) {
     if (isa_.empty()) isa_ = best_isa(machine, problem.spec().dtype);
-    multiplies_bf16_ = isa_ == "avx512_bf16" && problem.spec().dtype == DType::bf16;
+    const bool tiles = isa_ == "amx_bf16";
+    multiplies_bf16_ = (tiles || isa_ == "avx512_bf16") && problem.spec().dtype == DType::bf16;
     operand_bytes_ = multiplies_bf16_ ? 2 : 4;
     asked_workers_ = options.workers;
     deterministic_ = options.deterministic;
     rates_ = unit_rates(machine, DType::f32);
-    // A dot product of pairs does twice the work of a multiply-add, whatever a tile unit could.
-    if (multiplies_bf16_) rates_.matmul_flops_per_second *= 2;
+    // A dot product of pairs does twice the work of a multiply-add; matrix tiles do 32 times as
+    // much, half of it while operands are loaded.
+    if (multiplies_bf16_) rates_.matmul_flops_per_second *= tiles ? 16 : 2;
     for (std::size_t i = 0; i < machine.stores.size(); ++i) {
       if (machine.stores[i].name == "L1") l1_ = i;
       if (machine.stores[i].name == "L2") l2_ = i;
@@ -179,11 +186,19 @@ class CpuModel : public KernelModel {
     return key_walks(s) * ceil_div(s.rule.q_len, tile_tokens(s, choice.tile)) * choice.kv_splits;
   }
 
+  /// True when few queries meet keys whose heads lie closer than tokens: the kernels then read the
+  /// rows of a token together, where there are splits enough for every worker.
+  bool streams_heads() const {
+    const Strides& k = problem().k();
+    return problem().spec().kv_heads > 1 && std::abs(k.head) < std::abs(k.token) &&
+           problem().q_len() * problem().group() <= schedule::kCpuStreamedRows;
+  }
+
   /// Splits for when query tiles alone leave cores idle. They follow the machine's cores, not the
   /// threads asked for, so that any number of threads gives the same bits.
   std::vector<Index> split_counts(const Choice& choice) const {
     std::vector<Index> counts;
-    const Index items = tasks(choice);
+    const Index items = streams_heads() ? problem().spec().batch : tasks(choice);
     const Index tiles = ceil_div(shape().rule.kv_len, choice.tile.kv_rows);
     if (items == 0 || choice.schedule == Schedule::standard) return counts;
     for (Index splits = 2; splits <= tiles && splits <= 64; splits *= 2) {
@@ -265,6 +280,10 @@ TimeModel CpuModel::time(const Choice& choice, Index worker_count) const {
     time.memory_seconds = static_cast<double>(off_chip.bytes()) / memory_rate;
   }
   time.total_seconds = std::max(busy + time.tail_seconds, time.memory_seconds) + 2e-6;
+  // Few queries wait for memory, even where its rate is unknown.
+  if (streams_heads() && problem().spec().batch * choice.kv_splits < worker_count) {
+    time.total_seconds *= kHeadsApart;
+  }
   if (choice.schedule == Schedule::standard) {
     // S is written, read and written as P, and read again; each pass waits for its bytes.
     const double score_bytes = 4 * static_cast<double>(s.sequences) *

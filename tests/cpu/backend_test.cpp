@@ -199,5 +199,30 @@ TEST(CpuTile, default_fits_three_quarters_of_l2) {
   }
 }
 
+Plan plan_for(const Machine& machine, DType dtype, std::int64_t queries, bool tokens_first) {
+  AttentionSpec spec;
+  spec.dtype = dtype;
+  spec.heads = spec.kv_heads = 8;
+  spec.q_lengths.max_tokens = queries;
+  spec.kv_lengths.max_tokens = 32768;
+  spec.qk_dim = 128;
+  if (!tokens_first) spec.k.strides = spec.v.strides = Strides::bhsd(32768, 8, 128);
+  return plan(AttentionProblem::create(spec).value(), machine).value();
+}
+
+TEST(CpuPlan, few_queries_split_keys_rather_than_the_heads_of_a_token) {
+  const Machine machine = machine_profile("zen5_vm").value();
+  EXPECT_GE(plan_for(machine, DType::f32, 1, true).forward().kv_splits, machine.units);
+  EXPECT_EQ(plan_for(machine, DType::f32, 1, false).forward().kv_splits, 1);
+}
+
+TEST(CpuPlan, matrix_tiles_multiply_bf16_where_there_are_any) {
+  Machine machine = machine_profile("xeon_8480p").value();
+  EXPECT_EQ(plan_for(machine, DType::bf16, 4096, true).forward().isa, "amx_bf16");
+  EXPECT_EQ(plan_for(machine, DType::f32, 4096, true).forward().isa, "avx512");
+  std::erase(machine.features, "amx_tile");
+  EXPECT_EQ(plan_for(machine, DType::bf16, 4096, true).forward().isa, "avx512_bf16");
+}
+
 }  // namespace
 }  // namespace tilewright::cpu_test

@@ -1,11 +1,6 @@
 // src/backend/cpu/instruction_sets.cpp: which instruction sets this CPU runs, and their kernels.
 #include <fmt/format.h>
 
-#if defined(__x86_64__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
 #include <algorithm>
 #include <initializer_list>
 
@@ -22,15 +17,6 @@ struct InstructionSet {
   const Kernels* bf16_kernels;  ///< for bf16 operands, where they differ
 };
 
-#if defined(__x86_64__)
-// Linux gives a process the tile registers only when asked.
-bool ask_for_tiles() {
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-#endif
-
 // Those that this build has and this CPU runs; the last is the default.
 std::vector<InstructionSet> find_sets() {
   const std::vector<std::string> features = machine::this_processor().features;
@@ -44,12 +30,11 @@ std::vector<InstructionSet> find_sets() {
   if (has({"avx2", "fma", "f16c"})) sets.push_back({"avx2", &avx2::kKernels, nullptr});
   if (has({"avx2", "fma", "f16c", "avx512f", "avx512dq", "avx512bw", "avx512vl"})) {
     sets.push_back({"avx512", &avx512::kKernels, nullptr});
-    // Before avx512_bf16, so used on request alone until its gain is measured on a CPU that has it.
-    if (has({"avx512_bf16", "amx_tile", "amx_bf16"}) && ask_for_tiles()) {
-      sets.push_back({"amx_bf16", &avx512::kKernels, &amx_bf16::kKernels});
-    }
     if (has({"avx512_bf16"})) {
       sets.push_back({"avx512_bf16", &avx512::kKernels, &avx512_bf16::kKernels});
+    }
+    if (has({"avx512_bf16", "amx_tile", "amx_bf16"})) {
+      sets.push_back({"amx_bf16", &avx512::kKernels, &amx_bf16::kKernels});
     }
   }
 #elif defined(__aarch64__)

@@ -121,9 +121,16 @@ template <class Arithmetic>
 HWY_INLINE float softmax_row(float* s, Index begin, Index end, float exp2_factor, RowState state) {
   const FloatTag d;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  // Two chains, as each maximum waits for the one before.
   FloatVector top = hn::Set(d, *state.max);
-  for (Index j = begin; j < end; j += kLanes) top = hn::Max(top, hn::Load(d, s + j));
-  const float max = max_of_lanes(top);
+  FloatVector other = top;
+  Index at = begin;
+  for (; at + 2 * kLanes <= end; at += 2 * kLanes) {
+    top = hn::Max(top, hn::Load(d, s + at));
+    other = hn::Max(other, hn::Load(d, s + at + kLanes));
+  }
+  if (at < end) top = hn::Max(top, hn::Load(d, s + at));
+  const float max = max_of_lanes(hn::Max(top, other));
   // With nothing seen yet every score is -inf; any finite maximum gives zeros.
   const float base = max == -kInfinity ? 0.0f : max;
   const FloatVector factor = hn::Set(d, exp2_factor);
