@@ -97,15 +97,11 @@ void forward(benchmark::State& state, const Shape& shape, const Settings& settin
   run_options.workspace.bytes = workspace_bytes(*chosen);
 
   const bool streams = shape.q_tokens <= 16;
-  const bool pairs = shape.dtype == DType::bf16 &&
-                     (settings.isa.empty() || settings.isa == "avx512_bf16") &&
-                     bf16_dot_flops_per_second(1) > 0;
-  const std::string isa = settings.isa.empty() ? "avx512" : settings.isa;
+  const std::string& isa = chosen->forward().isa;
   const auto peak_now = [&] {
     if (streams) return read_bytes_per_second(std::size_t{256} << 20, settings.workers);
-    if (pairs) return bf16_dot_flops_per_second(settings.workers);
-    const double flops = fma_flops_per_second(isa, settings.workers);
-    return flops > 0 ? flops : fma_flops_per_second("avx2", settings.workers);
+    if (isa == "avx512_bf16") return bf16_dot_flops_per_second(settings.workers);
+    return fma_flops_per_second(isa, settings.workers);
   };
   const double amount = streams ? static_cast<double>(k.size() + v.size()) : problem->flops();
   std::vector<double> rates;
@@ -120,10 +116,10 @@ void forward(benchmark::State& state, const Shape& shape, const Settings& settin
     if (!status.ok()) return state.SkipWithError(status.message().c_str());
     state.SetIterationTime(taken.count());
     rates.push_back(amount * settings.workers / (cpu_seconds() - cpu_start));
-    shares.push_back(rates.back() / peak);
+    if (peak > 0) shares.push_back(rates.back() / peak);
   }
   state.counters[streams ? "bytes_per_second" : "flop_per_second"] = median(rates);
-  state.counters["of_peak"] = median(shares);
+  if (!shares.empty()) state.counters["of_peak"] = median(shares);
   const Tile tile = chosen->forward().tile;
   state.SetLabel(
       fmt::format("tile {}x{}, splits {}", tile.q_rows, tile.kv_rows, chosen->forward().kv_splits));
