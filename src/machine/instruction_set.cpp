@@ -52,7 +52,7 @@ std::string brand() {
   char text[49] = {};
   for (std::uint32_t i = 0; i < 3; ++i) {
     const Registers r = cpuid(0x80000002u + i);
-    std::memcpy(text + 16 * i, &r, 16);
+    std::memcpy(text + std::size_t{16} * i, &r, 16);
   }
   std::string name = text;
   while (!name.empty() && name.back() == ' ') name.pop_back();
@@ -63,7 +63,7 @@ std::string brand() {
 std::string vendor() {
   const Registers r = cpuid(0);
   const std::uint32_t words[3] = {r.b, r.d, r.c};
-  const std::string id(reinterpret_cast<const char*>(words), 12);
+  std::string id(reinterpret_cast<const char*>(words), 12);
   if (id == "AuthenticAMD") return "AMD";
   if (id == "GenuineIntel") return "Intel";
   return id;
