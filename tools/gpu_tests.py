@@ -65,7 +65,6 @@ def run_tests(tests, jobs, usual_seconds, scale):
     with tempfile.TemporaryDirectory() as cache:  # of kernels, shared by the processes and nobody else
         environment = dict(os.environ, TILEWRIGHT_REQUIRE_GPU="1", TILEWRIGHT_CACHE=cache,
                            TILEWRIGHT_TEST_SCALE=str(scale))
-        environment.pop("TILEWRIGHT_TEST_VARIANT", None)  # every variant
         tests = sorted(tests, key=lambda test: -usual_seconds.get(test[1], float("inf")))
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             return dict(zip(tests, pool.map(lambda test: run_test(*test, environment), tests)))
