@@ -105,8 +105,9 @@ struct Machine {
 };
 
 /// The CPU this process runs on: cores it may use (affinity and container quota respected), caches,
-/// instruction sets, asked once a process. Figures that only a measurement gives stay absent; peak
-/// rates are derived from clock and SIMD width.
+/// instruction sets, asked once a process. The first call times the clock, for under a millisecond;
+/// other figures that only a measurement gives stay absent. Peak rates are derived from clock and
+/// SIMD width.
 Machine this_cpu();
 
 /// The NVIDIA GPU of the calling thread's current CUDA context, or the first one: its profile with
