@@ -166,13 +166,16 @@ Result<Choice> choose(const KernelModel& model, const PlanOptions& options,
   return asked;
 }
 
-void cost_unfused(const AttentionProblem& problem, const Machine& machine,
-                  Alternatives& alternatives) {
-  const Result<std::unique_ptr<KernelModel>> model = make_profile_model(problem, machine);
-  if (!model.ok()) return;
-  const Choice choice{Schedule::standard, {128, 128}, 1, 1, 1};
-  alternatives.unfused_traffic = (*model)->traffic(choice);
-  alternatives.unfused_seconds = (*model)->time(choice).total_seconds;
+/// By the family's own model where it runs the unfused schedule, else by the machine's profile.
+void cost_unfused(const KernelModel& model, const Choice& chosen, Alternatives& alternatives) {
+  const auto cost = [&](const KernelModel& by, const Tile& tile) {
+    const Choice unfused{Schedule::standard, tile, 1, 1, 1};
+    alternatives.unfused_traffic = by.traffic(unfused);
+    alternatives.unfused_seconds = by.time(unfused).total_seconds;
+  };
+  if (model.family() == KernelFamily::cpu_forward) return cost(model, chosen.tile);
+  const auto profile = make_profile_model(model.problem(), model.machine());
+  if (profile.ok()) cost(**profile, {128, 128});
 }
 
 Plan make_plan(const KernelModel& model, const Choice& choice, const PlanOptions& options,
@@ -226,7 +229,7 @@ Result<Plan> choose_plan(const AttentionProblem& problem, const Machine& machine
   if (options.batch_invariant) asked.kv_splits = 1;
   const Result<Choice> choice = choose(**model, asked, alternatives);
   if (!choice.ok()) return choice.status();
-  cost_unfused(problem, machine, alternatives);
+  cost_unfused(**model, *choice, alternatives);
   return make_plan(**model, *choice, asked, alternatives);
 }
 

@@ -58,6 +58,27 @@ constexpr double kFittedFlopsPerClock = 32;
 /// Times as long that few queries take when workers read the rows of a token's heads apart.
 constexpr double kHeadsApart = 1.6;
 
+/// Up to so many tasks, the order in which workers take them is followed one by one.
+constexpr Index kFollowedTasks = 96;
+
+/// When the last of `workers` ends, if each takes the next of `items` tasks as soon as it is free.
+/// A walk's tasks go out longest first, and shrink evenly to the shortest.
+double finish_seconds(Index items, Index walk_tasks, Index workers, double longest,
+                      double shortest) {
+  double free_at[kFollowedTasks] = {};  // a heap whose top is the earliest
+  const auto later = [](double a, double b) { return a > b; };
+  const double step = (longest - shortest) / static_cast<double>(max(1, walk_tasks - 1));
+  double last = 0;
+  for (Index task = 0; task < items; ++task) {
+    std::pop_heap(free_at, free_at + workers, later);
+    double& at = free_at[workers - 1];
+    at += longest - step * static_cast<double>(task % walk_tasks);
+    last = std::max(last, at);
+    std::push_heap(free_at, free_at + workers, later);
+  }
+  return last;
+}
+
 class CpuModel : public KernelModel {
  public:
   CpuModel(const AttentionProblem& problem, const Machine& machine, const PlanOptions& options,
@@ -262,16 +283,24 @@ TimeModel CpuModel::time(const Choice& choice, Index worker_count) const {
   time.exp_seconds = softmax / workers;
   time.tile_overhead_seconds = overhead / workers;
   const double busy = time.matmul_seconds + time.exp_seconds + time.tile_overhead_seconds;
-  // The last task to finish; tasks of a masked call differ, and the longest come first.
+  // The last task to finish. Tasks of a masked call differ in length.
+  const Index walk_tasks = max(1, ceil_div(s.rule.q_len, tokens) * choice.kv_splits);
   const double mean = items > 0 ? busy * workers / items : 0;
   const double mean_tiles =
       static_cast<double>(sums.tiles) / static_cast<double>(max(1, ceil_div(s.rule.q_len, tokens)));
   const double longest =
       mean * std::max(1.0, static_cast<double>(sums.most_tiles) / std::max(mean_tiles, 1e-9));
-  if (workers > 1) {
-    time.tail_seconds = longest < 1.05 * mean
-                            ? std::ceil(items / workers) * mean - busy
-                            : std::max(longest - busy, 0.5 * longest * (1 - 1 / workers));
+  const double shortest = std::max(0.0, 2 * mean - longest);
+  if (worker_count > 1 && longest < 1.05 * mean) {
+    time.tail_seconds = std::ceil(items / workers) * mean - busy;
+  } else if (worker_count > 1 && tasks(choice) <= kFollowedTasks) {
+    time.tail_seconds = std::max(
+        0.0, finish_seconds(tasks(choice), walk_tasks, worker_count, longest, shortest) - busy);
+  } else if (worker_count > 1) {
+    // The last tasks are the shortest ones of the last walks; on average half of one is left over.
+    const double last_tasks = std::min(1.0, workers / static_cast<double>(walk_tasks));
+    const double last = shortest + (longest - shortest) * last_tasks / 2;
+    time.tail_seconds = std::max(longest - busy, 0.5 * last * (1 - 1 / workers));
   }
   const double memory_rate = machine().memory_bytes_per_second.value;
   if (memory_rate > 0) {
