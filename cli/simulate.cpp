@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "check.h"
@@ -19,10 +20,13 @@ using json = nlohmann::ordered_json;
 
 /// Scores that the simulator, which favours plainness over speed, works through in a minute or so.
 constexpr double kMostScores = 3e8;
+/// Pairs of tiles, and rows of a softmax, that it counts in as long.
+constexpr double kMostSteps = 1e7;
 
 struct SimulateFlags {
   std::string sram;
   std::uint64_t seed = 1;
+  bool bytes_only = false;
 };
 
 json simulation_json(const Plan& plan, const Simulation& run) {
@@ -76,19 +80,34 @@ void print_simulation(const Plan& plan, const Simulation& run, double seconds) {
                                                  : "The plan foresaw other bytes: a defect.");
 }
 
+/// Refuses what would take much longer than a minute.
+Status check_work(const Plan& plan, bool bytes_only) {
+  const AttentionSpec& spec = plan.problem.spec();
+  const auto q_len = static_cast<double>(plan.problem.q_len());
+  const auto kv_len = static_cast<double>(plan.problem.kv_len());
+  const double heads = static_cast<double>(spec.batch) * static_cast<double>(spec.heads);
+  if (!bytes_only && heads * q_len * kv_len > kMostScores) {
+    return {StatusCode::invalid_argument,
+            fmt::format("the problem has {:.3g} scores; accepted: up to {:.3g}, since every one is "
+                        "computed, or --bytes-only",
+                        heads * q_len * kv_len, kMostScores)};
+  }
+  const Tile& tile = plan.forward().tile;
+  const double pairs = heads * std::ceil(q_len / static_cast<double>(tile.q_rows)) *
+                       std::ceil(kv_len / static_cast<double>(tile.kv_rows));
+  const double steps =
+      pairs + (plan.forward().schedule == Schedule::standard ? heads * q_len : 0.0);
+  if (steps <= kMostSteps) return {};
+  return {StatusCode::invalid_argument,
+          fmt::format("the problem has {:.3g} pairs of tiles; accepted: up to {:.3g} (`tilewright "
+                      "plan` foresees the same bytes for any length)",
+                      steps, kMostSteps)};
+}
+
 Status run_simulation(const AttentionSpec& spec, const PlanFlags& flags,
                       const SimulateFlags& simulate_flags, bool as_json) {
   const Result<AttentionProblem> problem = AttentionProblem::create(spec);
   if (!problem.ok()) return problem.status();
-  const double scores = static_cast<double>(spec.batch * spec.heads) *
-                        static_cast<double>(problem->q_len()) *
-                        static_cast<double>(problem->kv_len());
-  if (scores > kMostScores) {
-    return {StatusCode::invalid_argument,
-            fmt::format("the problem has {:.3g} scores; accepted: up to {:.3g}, since every one is "
-                        "computed (`tilewright plan` foresees the same bytes for any length)",
-                        scores, kMostScores)};
-  }
   Result<Machine> machine =
       simulate_flags.sram.empty()
           ? flags.machine()
@@ -96,8 +115,11 @@ Status run_simulation(const AttentionSpec& spec, const PlanFlags& flags,
   if (!machine.ok()) return machine.status();
   const Result<Plan> chosen = plan(*problem, *machine, flags.options());
   if (!chosen.ok()) return chosen.status();
+  const Status status = check_work(*chosen, simulate_flags.bytes_only);
+  if (!status.ok()) return status;
   SimulatorInputs inputs;
   inputs.seed = simulate_flags.seed;
+  inputs.bytes_only = simulate_flags.bytes_only;
   const auto start = std::chrono::steady_clock::now();
   const Result<Simulation> run = simulate(*chosen, *machine, inputs);
   if (!run.ok()) return run.status();
@@ -119,6 +141,7 @@ Command add_simulate(CLI::App& app) {
   command->footer(R"(Examples:
   tilewright simulate --sram 65536 --dim 64 --tile 64x64
   tilewright simulate --sram 65536 --dim 64 --tile 64x64 --schedule standard
+  tilewright simulate --sram 65536 --dim 64 --tile 64x64 --q-len 65536 --bytes-only
   tilewright simulate --device ascend_910b2 --dtype f16 --causal --json)");
   ShapeFlags defaults;
   defaults.heads = 1;
@@ -134,6 +157,8 @@ Command add_simulate(CLI::App& app) {
       ->excludes("--device");
   command->add_option("--seed", simulate_flags->seed, "Of the random operands")
       ->capture_default_str();
+  command->add_flag("--bytes-only", simulate_flags->bytes_only,
+                    "Walk and count without numbers: for long sequences");
   const auto json_flag = add_json_flag(*command);
   return {command,
           [=]() -> Status {

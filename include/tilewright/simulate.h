@@ -19,6 +19,9 @@ struct SimulatorInputs {
   std::vector<double> k;
   std::vector<double> v;
   std::uint64_t seed = 1;
+  /// Walks and counts without numbers, so that long sequences take little time and no memory: o and
+  /// lse stay empty, traffic and stores are the same.
+  bool bytes_only = false;
 };
 
 /// How much of one store a unit used at most.

@@ -296,8 +296,35 @@ TEST(Simulator, PlansOfEveryProfileRunAsPlanned) {
   }
 }
 
+TEST(Simulator, CountingWithoutNumbersCountsTheSame) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random(seed);
+  const Machine machines[] = {single_store_machine(4000), machine_profile("ascend_910b2").value(),
+                              machine_profile("mlu590").value()};
+  SimulatorInputs bytes_only;
+  bytes_only.bytes_only = true;
+  for (int round = 0; round < 200; ++round) {
+    const AttentionProblem problem = AttentionProblem::create(random_spec(random, 40)).value();
+    const Plan plan = hand_plan(problem, random);
+    const Machine& machine = machines[static_cast<std::size_t>(random.draw(0, 2))];
+    SCOPED_TRACE(machine.id + "\n" + text(plan));
+    const Result<Simulation> full = simulate(plan, machine);
+    const Result<Simulation> counted = simulate(plan, machine, bytes_only);
+    ASSERT_EQ(full.status().message(), counted.status().message());
+    if (!full.ok()) continue;
+    ASSERT_EQ(counted->traffic, full->traffic);
+    ASSERT_EQ(counted->stores, full->stores);
+    ASSERT_TRUE(counted->o.empty());
+    ASSERT_TRUE(counted->lse.empty());
+  }
+}
+
 TEST(Simulator, DoublingTheLengthQuadruplesTrafficInTheLimit) {
-  const Machine machine = single_store_machine(1 << 20);
+  const Machine machine = single_store_machine(4 << 20);
+  SimulatorInputs bytes_only;
+  bytes_only.bytes_only = true;
+  // Query tiles of 128 rows; key tiles are large, as they change no bytes and each takes time here.
   const auto bytes = [&](std::int64_t tokens) {
     AttentionSpec spec;
     spec.q_lengths.max_tokens = spec.kv_lengths.max_tokens = tokens;
@@ -305,13 +332,17 @@ TEST(Simulator, DoublingTheLengthQuadruplesTrafficInTheLimit) {
     spec.dtype = DType::bf16;
     Plan plan(AttentionProblem::create(spec).value());
     ForwardPlan forward;
-    forward.tile = {128, 128};
+    forward.tile = {128, 2048};
     plan.kernel = forward;
     plan.family = KernelFamily::modelled;
-    return static_cast<double>(simulate(plan, machine)->traffic.bytes());
+    const Result<Simulation> run = simulate(plan, machine, bytes_only);
+    EXPECT_TRUE(run.ok()) << run.status().message();
+    EXPECT_EQ(run->traffic, closed_form(plan, machine)) << tokens;
+    return static_cast<double>(run->traffic.bytes());
   };
-  EXPECT_NEAR(bytes(2048) / bytes(1024), 3.78, 0.005);
-  // Longer ones are counted by the closed form, which the tests above hold equal.
+  EXPECT_NEAR(bytes(2 << 10) / bytes(1 << 10), 3.78, 0.005);
+  EXPECT_NEAR(bytes(16 << 10) / bytes(8 << 10), 3.97, 0.005);
+  EXPECT_NEAR(bytes(128 << 10) / bytes(64 << 10), 3.996, 0.0005);
 }
 
 TEST(Simulator, SameSeedSameNumbers) {

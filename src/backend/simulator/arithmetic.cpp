@@ -18,6 +18,7 @@ double Run::score(double dot) const {
 
 Matrix Run::scores(const Matrix& q_rows, const Matrix& k_rows, Index first_query,
                    Index first_key) const {
+  if (!has_numbers) return Matrix::size_only(q_rows.rows, k_rows.rows);
   Matrix scores(q_rows.rows, k_rows.rows, -kInfinity);
   for (Index i = 0; i < q_rows.rows; ++i) {
     for (Index j = 0; j < k_rows.rows; ++j) {
@@ -35,6 +36,7 @@ RowState::RowState(Index rows)
 
 std::vector<double> RowState::absorb(Matrix& scores) {
   std::vector<double> keep(max.size(), 1);
+  if (!scores.has_numbers) return keep;
   for (std::size_t i = 0; i < max.size(); ++i) {
     const auto row = static_cast<Index>(i);
     double top = max[i];
@@ -59,6 +61,7 @@ double RowState::lse(Index row) const {
 }
 
 void multiply_add(const Matrix& p, const Matrix& v, Matrix& o) {
+  if (!p.has_numbers) return;
   for (Index i = 0; i < p.rows; ++i) {
     for (Index j = 0; j < p.columns; ++j) {
       const double weight = p.at(i, j);

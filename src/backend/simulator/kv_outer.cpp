@@ -5,25 +5,17 @@
 namespace tilewright::simulator {
 namespace {
 
-/// One query tile meets one key tile: O, maximum and sum come from off chip and go back.
-void meet(Run& run, const Rows& rows, const Matrix& k, const Matrix& v, Index first_key) {
-  const auto held_q = run.unit.hold(TileTensor::q, rows.count(), 0);
-  const auto held_o = run.unit.hold(TileTensor::o, rows.count(), 0);
-  const auto held_state = run.unit.hold_row_state(rows.count());
-  const auto held_s = run.unit.hold(TileTensor::s, rows.count(), k.rows);
-  const auto held_p = run.unit.hold(TileTensor::p, rows.count(), k.rows);
-  const Matrix q = run.q.read(rows);
-  Matrix o = run.o.read(rows);
-  Matrix saved = run.lse.read(rows);
-  RowState state(rows.count());
+/// Takes the scores of one block into O and its state, as they lie off chip.
+void absorb(const Run& run, const Matrix& p_scores, const Matrix& v, Matrix& o, Matrix& saved) {
+  RowState state(o.rows);
   for (Index i = 0; i < o.rows; ++i) {
     state.max[static_cast<std::size_t>(i)] = saved.at(i, 0);
     state.sum[static_cast<std::size_t>(i)] = saved.at(i, 1);
   }
   const std::vector<double> sums = state.sum;
-  Matrix p = run.scores(q, k, rows.begin, first_key);
+  Matrix p = p_scores;
   const std::vector<double> keep = state.absorb(p);
-  Matrix product(o.rows, o.columns);
+  Matrix product = run.matrix(o.rows, o.columns);
   multiply_add(p, v, product);
   for (Index i = 0; i < o.rows; ++i) {
     const auto row = static_cast<std::size_t>(i);
@@ -35,6 +27,19 @@ void meet(Run& run, const Rows& rows, const Matrix& k, const Matrix& v, Index fi
     saved.at(i, 0) = state.max[row];
     saved.at(i, 1) = state.sum[row];
   }
+}
+
+/// One query tile meets one key tile: O, maximum and sum come from off chip and go back.
+void meet(Run& run, const Rows& rows, const Matrix& k, const Matrix& v, Index first_key) {
+  const auto held_q = run.unit.hold(TileTensor::q, rows.count(), 0);
+  const auto held_o = run.unit.hold(TileTensor::o, rows.count(), 0);
+  const auto held_state = run.unit.hold_row_state(rows.count());
+  const auto held_s = run.unit.hold(TileTensor::s, rows.count(), k.rows);
+  const auto held_p = run.unit.hold(TileTensor::p, rows.count(), k.rows);
+  const Matrix q = run.q.read(rows);
+  Matrix o = run.o.read(rows);
+  Matrix saved = run.lse.read(rows);
+  if (run.has_numbers) absorb(run, run.scores(q, k, rows.begin, first_key), v, o, saved);
   run.o.write(rows, o);
   run.lse.write(rows, saved);
 }

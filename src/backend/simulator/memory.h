@@ -59,16 +59,26 @@ class Reservation {
   std::int64_t bytes_;
 };
 
-/// A matrix of numbers; where it lies on chip is reserved apart.
+/// A matrix of numbers, or only the size of one; where it lies on chip is reserved apart.
 struct Matrix {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
+  bool has_numbers = true;
   std::vector<double> values;
 
   Matrix(std::int64_t row_count, std::int64_t column_count, double fill = 0)
       : rows(row_count),
         columns(column_count),
         values(static_cast<std::size_t>(row_count * column_count), fill) {}
+
+  /// For a run that counts bytes alone: no element may be touched.
+  static Matrix size_only(std::int64_t row_count, std::int64_t column_count) {
+    Matrix matrix(0, 0);
+    matrix.rows = row_count;
+    matrix.columns = column_count;
+    matrix.has_numbers = false;
+    return matrix;
+  }
 
   double& at(std::int64_t row, std::int64_t column) {
     return values[static_cast<std::size_t>(row * columns + column)];

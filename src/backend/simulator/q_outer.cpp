@@ -17,7 +17,7 @@ class QueryTile {
       : run_(run), batch_(batch), first_head_(first_head), begin_(begin), end_(end) {
     for (Index h = 0; h < heads; ++h) {
       state_.emplace_back(end - begin);
-      o_.emplace_back(end - begin, run.shape.v_dim);
+      o_.push_back(run.matrix(end - begin, run.shape.v_dim));
     }
   }
 
@@ -49,7 +49,7 @@ class QueryTile {
     for (Index h = 0; h < heads(); ++h) {
       if (divided) normalise(h);
       Matrix partial(end_ - begin_, dim + run_.shape.partial_floats);
-      for (Index i = 0; i < partial.rows; ++i) {
+      for (Index i = 0; run_.has_numbers && i < partial.rows; ++i) {
         for (Index d = 0; d < dim; ++d) {
           partial.at(i, d) = o_[static_cast<std::size_t>(h)].at(i, d);
         }
@@ -87,10 +87,10 @@ class QueryTile {
       if (hand_off.s) run_.s.pass_through(p);
       const std::vector<double> keep = state(h).absorb(p);
       if (hand_off.p) run_.p.pass_through(p);
-      Matrix product(o.rows, o.columns);
+      Matrix product = run_.matrix(o.rows, o.columns);
       multiply_add(p, v, product);
       if (hand_off.o) run_.o.pass_through(product, 4);
-      for (Index i = 0; i < o.rows; ++i) {
+      for (Index i = 0; run_.has_numbers && i < o.rows; ++i) {
         for (Index d = 0; d < o.columns; ++d) {
           o.at(i, d) = o.at(i, d) * keep[static_cast<std::size_t>(i)] + product.at(i, d);
         }
@@ -100,7 +100,7 @@ class QueryTile {
 
   void normalise(Index h) {
     Matrix& o = o_[static_cast<std::size_t>(h)];
-    for (Index i = 0; i < o.rows; ++i) {
+    for (Index i = 0; run_.has_numbers && i < o.rows; ++i) {
       const double sum = state(h).sum[static_cast<std::size_t>(i)];
       for (Index d = 0; d < o.columns; ++d) o.at(i, d) = sum > 0 ? o.at(i, d) / sum : 0;
     }
@@ -125,7 +125,7 @@ void combine(Run& run, const Rows& rows) {
   }
   Matrix o(rows.count(), dim);
   Matrix lse(rows.count(), 1, -kInfinity);
-  for (Index i = 0; i < o.rows; ++i) {
+  for (Index i = 0; run.has_numbers && i < o.rows; ++i) {
     double top = -kInfinity;
     for (const Matrix& part : parts) top = std::max(top, part.at(i, dim));
     if (top == -kInfinity) continue;

@@ -13,6 +13,7 @@ struct Run {
   const TrafficShape& shape;
   StandardSoftmax softmax;
   Unit& unit;
+  bool has_numbers;  ///< else bytes are counted alone, and every matrix read is a size
   OffChip q, k, v, o, lse;
   OffChip s, p, partials;  ///< used by some schedules
 
@@ -21,6 +22,10 @@ struct Run {
   Index kv_head(Index head) const { return head / problem.group(); }
   /// The score of a query and a key that it sees, from their dot product.
   double score(double dot) const;
+  /// Zeros, or the size alone.
+  Matrix matrix(Index rows, Index columns) const {
+    return has_numbers ? Matrix(rows, columns) : Matrix::size_only(rows, columns);
+  }
   /// Scores of a block, -inf where masked.
   Matrix scores(const Matrix& q_rows, const Matrix& k_rows, Index first_query,
                 Index first_key) const;

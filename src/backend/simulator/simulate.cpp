@@ -62,6 +62,7 @@ std::vector<double> collect_lse(simulator::Run& run) {
   const Index q_len = run.shape.rule.q_len;
   const Index columns = run.lse.columns();
   std::vector<double> lse;
+  if (!run.has_numbers) return lse;
   for (Index batch = 0; batch < run.batch(); ++batch) {
     for (Index head = 0; head < run.heads(); ++head) {
       for (Index i = 0; i < q_len; ++i) {
@@ -94,9 +95,10 @@ Simulation run_plan(const Plan& plan, const Machine& machine, const Placement& p
   const bool split = forward.kv_splits > 1;
   simulator::Unit unit(machine, placement,
                        {forward.tile, forward.stages, shape.qk_dim, shape.v_dim, element});
-  const auto operand = [&](const char* name, Index tokens, Index heads, Index columns, Index bytes,
-                           double value = 0) {
-    return simulator::OffChip(name, spec.batch, tokens, heads, columns, bytes, value);
+  const bool has_numbers = !inputs.bytes_only;
+  const auto operand = [&](const char* name, Index tokens, Index heads, Index columns,
+                           Index bytes) {
+    return simulator::OffChip(name, spec.batch, tokens, heads, columns, bytes, has_numbers);
   };
   simulator::Run run{
       plan.problem,
@@ -104,6 +106,7 @@ Simulation run_plan(const Plan& plan, const Machine& machine, const Placement& p
       shape,
       standard_softmax(machine, placement, shape),
       unit,
+      has_numbers,
       operand("q", q_len, spec.heads, shape.qk_dim, element),
       operand("k", kv_len, spec.kv_heads, shape.qk_dim, element),
       operand("v", kv_len, spec.kv_heads, shape.v_dim, element),
@@ -112,7 +115,7 @@ Simulation run_plan(const Plan& plan, const Machine& machine, const Placement& p
       operand("s", standard ? q_len : 0, spec.heads, kv_len, standard ? score : 4),
       operand("p", standard ? q_len : 0, spec.heads, kv_len, standard ? score : element),
       simulator::OffChip("partials", split ? spec.batch * forward.kv_splits : 0, q_len, spec.heads,
-                         shape.v_dim + shape.partial_floats, 4)};
+                         shape.v_dim + shape.partial_floats, 4, has_numbers)};
   std::mt19937_64 random(inputs.seed);
   fill(run.q, inputs.q, random);
   fill(run.k, inputs.k, random);

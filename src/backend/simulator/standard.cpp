@@ -34,8 +34,8 @@ void write_scores(Run& run, Index batch, Index head) {
       const auto held_k = run.unit.hold(TileTensor::k, 0, last - first);
       const auto held_s = run.unit.hold(TileTensor::s, rows.count(), last - first);
       const Matrix k = run.k.read({batch, run.kv_head(head), first, last});
-      Matrix dots(rows.count(), k.rows);
-      for (Index i = 0; i < dots.rows; ++i) {
+      Matrix dots = run.matrix(rows.count(), k.rows);
+      for (Index i = 0; run.has_numbers && i < dots.rows; ++i) {
         for (Index j = 0; j < dots.columns; ++j) {
           for (Index d = 0; d < q.columns; ++d) dots.at(i, j) += q.at(i, d) * k.at(j, d);
         }
@@ -47,7 +47,7 @@ void write_scores(Run& run, Index batch, Index head) {
 
 /// Scale and mask of a stretch of one row.
 void finish_scores(Run& run, Index query, Index first_key, Matrix& row) {
-  for (Index j = 0; j < row.columns; ++j) {
+  for (Index j = 0; run.has_numbers && j < row.columns; ++j) {
     const bool visible = run.shape.rule.visible(query, first_key + j);
     row.at(0, j) = visible ? run.score(row.at(0, j)) : -kInfinity;
   }
@@ -77,7 +77,7 @@ void softmax_row(Run& run, const Rows& row) {
   const auto write = [&](Index first, const Matrix& scores) {
     Matrix p(1, scores.columns);
     const double log_sum = state.lse(0);
-    for (Index j = 0; j < p.columns; ++j) {
+    for (Index j = 0; run.has_numbers && j < p.columns; ++j) {
       p.at(0, j) = log_sum == -kInfinity ? 0 : std::exp(scores.at(0, j) - log_sum);
     }
     run.p.write(row, first, p);

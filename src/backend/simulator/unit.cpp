@@ -4,13 +4,14 @@
 namespace tilewright::simulator {
 
 OffChip::OffChip(std::string name, Index batch, Index tokens, Index heads, Index columns,
-                 Index element_bytes, double fill)
+                 Index element_bytes, bool has_numbers)
     : name_(std::move(name)),
       tokens_(tokens),
       heads_(heads),
       columns_(columns),
       element_bytes_(element_bytes),
-      values_(static_cast<std::size_t>(batch * tokens * heads * columns), fill) {}
+      has_numbers_(has_numbers),
+      values_(has_numbers ? static_cast<std::size_t>(batch * tokens * heads * columns) : 0) {}
 
 std::size_t OffChip::offset(const Rows& rows, Index row, Index column) const {
   return static_cast<std::size_t>(
@@ -22,13 +23,14 @@ Matrix OffChip::read(const Rows& rows) {
 }
 
 Matrix OffChip::read(const Rows& rows, Index first_column, Index columns) {
+  bytes_read_ += rows.count() * columns * element_bytes_;
+  if (!has_numbers_) return Matrix::size_only(rows.count(), columns);
   Matrix matrix(rows.count(), columns);
   for (Index row = 0; row < rows.count(); ++row) {
     for (Index column = 0; column < columns; ++column) {
       matrix.at(row, column) = values_[offset(rows, row, first_column + column)];
     }
   }
-  bytes_read_ += rows.count() * columns * element_bytes_;
   return matrix;
 }
 
@@ -37,12 +39,13 @@ void OffChip::write(const Rows& rows, const Matrix& from) {
 }
 
 void OffChip::write(const Rows& rows, Index first_column, const Matrix& from) {
+  bytes_written_ += rows.count() * from.columns * element_bytes_;
+  if (!has_numbers_) return;
   for (Index row = 0; row < rows.count(); ++row) {
     for (Index column = 0; column < from.columns; ++column) {
       values_[offset(rows, row, first_column + column)] = from.at(row, column);
     }
   }
-  bytes_written_ += rows.count() * from.columns * element_bytes_;
 }
 
 void OffChip::pass_through(const Matrix& tile, Index element_bytes) {

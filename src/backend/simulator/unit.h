@@ -24,11 +24,12 @@ struct Rows {
   Index count() const { return end - begin; }
 };
 
-/// An operand off chip: [batch, tokens, heads, columns], or scratch of the same form.
+/// An operand off chip: [batch, tokens, heads, columns], or scratch of the same form. Without
+/// numbers it counts what crosses all the same.
 class OffChip {
  public:
   OffChip(std::string name, Index batch, Index tokens, Index heads, Index columns,
-          Index element_bytes, double fill = 0);
+          Index element_bytes, bool has_numbers);
 
   /// Reads rows onto the chip, or columns [first, first + count) of them.
   Matrix read(const Rows& rows);
@@ -50,6 +51,7 @@ class OffChip {
 
   std::string name_;
   Index tokens_, heads_, columns_, element_bytes_;
+  bool has_numbers_;
   Index bytes_read_ = 0;
   Index bytes_written_ = 0;
   std::vector<double> values_;
