@@ -65,6 +65,7 @@ struct FootprintItem {
   std::string store;
   std::string what;  ///< "q tile", "k tile x 2 stages", ...
   std::int64_t bytes = 0;
+  std::int64_t capacity_bytes = 0;  ///< of the store, for all that it holds; 0: not known
 
   bool operator==(const FootprintItem&) const = default;
 };

@@ -80,7 +80,7 @@ class Search {
 
   bool consider(Choice choice) {
     if (!model_.legal(choice)) return false;
-    if (find_overflow(model_.machine(), model_.footprint(choice))) return false;
+    if (!fits(model_.machine(), model_.footprint(choice))) return false;
     if (options_.kv_splits || options_.batch_invariant) {
       // The keys are split as asked, or not at all.
       if (choice.kv_splits != 1) return true;
@@ -133,8 +133,9 @@ Result<Choice> choose(const KernelModel& model, const PlanOptions& options,
   if (!options.tile) {
     if (search.best()) return *search.best();
     const Choice smallest = model.least(schedule, {16, 16});
-    const auto overflow = find_overflow(model.machine(), model.footprint(smallest));
-    if (overflow) return refuse_overflow(model, smallest, *overflow, std::nullopt);
+    if (!fits(model.machine(), model.footprint(smallest))) {
+      return refuse_overflow(model, smallest, std::nullopt);
+    }
     return refuse(StatusCode::does_not_fit, "no tile of this family fits the machine");
   }
   alternatives.tile_given = true;
@@ -142,8 +143,9 @@ Result<Choice> choose(const KernelModel& model, const PlanOptions& options,
   if (search.best()) alternatives.best_seconds = model.time(*search.best()).total_seconds;
   Choice asked = model.least(schedule, *options.tile);
   if (options.kv_splits) asked.kv_splits = *options.kv_splits;
-  const auto overflow = find_overflow(model.machine(), model.footprint(asked));
-  if (overflow) return refuse_overflow(model, asked, *overflow, search.best());
+  if (!fits(model.machine(), model.footprint(asked))) {
+    return refuse_overflow(model, asked, search.best());
+  }
   if (!model.legal(asked)) {
     return refuse(
         StatusCode::does_not_fit,
@@ -160,7 +162,7 @@ Result<Choice> choose(const KernelModel& model, const PlanOptions& options,
   Choice staged = asked;
   staged.stages = 2;
   if (model.family() == KernelFamily::modelled && schedule == Schedule::q_outer &&
-      !find_overflow(model.machine(), model.footprint(staged))) {
+      fits(model.machine(), model.footprint(staged))) {
     asked = staged;
   }
   return asked;
@@ -171,6 +173,8 @@ void cost_unfused(const KernelModel& model, const Choice& chosen, Alternatives& 
   const auto cost = [&](const KernelModel& by, const Tile& tile) {
     const Choice unfused{Schedule::standard, tile, 1, 1, 1};
     alternatives.unfused_traffic = by.traffic(unfused);
+    alternatives.unfused_off_chip = off_chip_traffic(
+        by.shape(unfused), Schedule::standard, alternatives.unfused_traffic, tile, by.machine());
     alternatives.unfused_seconds = by.time(unfused).total_seconds;
   };
   if (model.family() == KernelFamily::cpu_forward) return cost(model, chosen.tile);
@@ -194,7 +198,9 @@ Plan make_plan(const KernelModel& model, const Choice& choice, const PlanOptions
   forward.isa = model.isa();
   plan.kernel = forward;
   for (const PlacedBytes& item : model.footprint(choice)) {
-    plan.footprint.push_back({machine.stores[item.store].name, std::string(item.what), item.bytes});
+    const Store& store = machine.stores[item.store];
+    plan.footprint.push_back(
+        {store.name, std::string(item.what), item.bytes, capacity_bytes(machine, store)});
   }
   plan.traffic = model.traffic(choice);
   plan.off_chip =

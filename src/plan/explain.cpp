@@ -75,41 +75,52 @@ std::string unknown_stores(const Machine& machine) {
   return names;
 }
 
+Index needed(const std::vector<PlacedBytes>& bytes, std::size_t store) {
+  Index need = 0;
+  for (const PlacedBytes& item : bytes) {
+    if (item.store == store) need += item.bytes;
+  }
+  return need;
+}
+
 }  // namespace
 
-std::optional<Overflow> find_overflow(const Machine& machine,
-                                      const std::vector<PlacedBytes>& bytes) {
+bool fits(const Machine& machine, const std::vector<PlacedBytes>& bytes) {
   for (std::size_t store = 0; store < machine.stores.size(); ++store) {
     const Index have = capacity_bytes(machine, machine.stores[store]);
-    if (have == 0) continue;
-    Index need = 0;
-    for (const PlacedBytes& item : bytes) {
-      if (item.store == store) need += item.bytes;
-    }
-    if (need > have) return Overflow{store, need, have};
+    if (have > 0 && needed(bytes, store) > have) return false;
   }
-  return std::nullopt;
+  return true;
 }
 
 std::string text(const Tile& tile) {
   return fmt::format("{}x{}", tile.q_rows, tile.kv_rows);
 }
 
-Status refuse_overflow(const KernelModel& model, const Choice& choice, const Overflow& overflow,
+Status refuse_overflow(const KernelModel& model, const Choice& choice,
                        const std::optional<Choice>& best) {
-  const Store& store = model.machine().stores[overflow.store];
-  std::string items;
-  for (const PlacedBytes& item : model.footprint(choice)) {
-    if (item.store != overflow.store) continue;
-    items += fmt::format("{}{} {}", items.empty() ? "" : ", ", item.what, item.bytes);
+  const Machine& machine = model.machine();
+  const std::vector<PlacedBytes> bytes = model.footprint(choice);
+  std::string message = fmt::format("tile is {}, which needs ", text(choice.tile));
+  bool first = true;
+  for (std::size_t index = 0; index < machine.stores.size(); ++index) {
+    const Store& store = machine.stores[index];
+    const Index have = capacity_bytes(machine, store);
+    const Index need = needed(bytes, index);
+    if (have == 0 || need <= have) continue;
+    std::string items;
+    for (const PlacedBytes& item : bytes) {
+      if (item.store != index) continue;
+      items += fmt::format("{}{} {}", items.empty() ? "" : ", ", item.what, item.bytes);
+    }
+    message +=
+        fmt::format("{}{} bytes of \"{}\" (one {} of {}) and has {}: {}", first ? "" : "; and ",
+                    need, store.name, store.unit, machine.id, have, items);
+    first = false;
   }
-  const std::string fits =
-      best ? fmt::format("the best tile that fits: {}", text(best->tile)) : "no tile fits";
-  return {
-      StatusCode::does_not_fit,
-      fmt::format("tile is {}, which needs {} bytes of \"{}\" (one {} of {}) and has {}: {}; {}",
-                  text(choice.tile), overflow.need_bytes, store.name, store.unit,
-                  model.machine().id, overflow.have_bytes, items, fits)};
+  message += best ? fmt::format("; the best tile that fits: {}", text(best->tile))
+                  : std::string("; no tile fits");
+  return {StatusCode::does_not_fit, message};
 }
 
 std::string explain(const KernelModel& model, const Plan& plan, const Alternatives& alternatives) {
@@ -144,6 +155,11 @@ std::string explain(const KernelModel& model, const Plan& plan, const Alternativ
     reason += fmt::format(" Unfused attention would move {} the bytes",
                           ratio(static_cast<double>(alternatives.unfused_traffic.bytes()),
                                 static_cast<double>(plan.traffic.bytes())));
+    if (plan.off_chip.bytes() > 0 && plan.off_chip != plan.traffic) {
+      reason += fmt::format(" ({} off chip)",
+                            ratio(static_cast<double>(alternatives.unfused_off_chip.bytes()),
+                                  static_cast<double>(plan.off_chip.bytes())));
+    }
     if (timed && alternatives.unfused_seconds > 0) {
       reason += fmt::format(" in {} the time",
                             ratio(alternatives.unfused_seconds, plan.time.total_seconds));
@@ -152,6 +168,9 @@ std::string explain(const KernelModel& model, const Plan& plan, const Alternativ
   }
   if (plan.family == KernelFamily::modelled) {
     reason += " No kernel here runs this plan; the simulator does.";
+    if (timed && !machine.exp_per_second.known()) {
+      reason += " The rate of exponentials is not known: ten vector operations each are assumed.";
+    }
   }
   if (plan.family == KernelFamily::hopper_forward) {
     const std::string refusal = copy_engine_refusal(plan.problem);

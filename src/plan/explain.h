@@ -9,22 +9,15 @@
 
 namespace tilewright {
 
-/// A store that a choice over-fills.
-struct Overflow {
-  std::size_t store = 0;
-  Index need_bytes = 0;
-  Index have_bytes = 0;
-};
-
-/// The first store that these bytes over-fill, nearest to the arithmetic first.
-std::optional<Overflow> find_overflow(const Machine& machine,
-                                      const std::vector<PlacedBytes>& bytes);
+/// Whether every store holds what these bytes place there.
+bool fits(const Machine& machine, const std::vector<PlacedBytes>& bytes);
 
 /// "128x64"
 std::string text(const Tile& tile);
 
-/// does_not_fit: need, have, what takes how much, and the best tile that fits, if any does.
-Status refuse_overflow(const KernelModel& model, const Choice& choice, const Overflow& overflow,
+/// does_not_fit: need, have and what takes how much, of every store that the choice over-fills, and
+/// the best tile that fits, if any does.
+Status refuse_overflow(const KernelModel& model, const Choice& choice,
                        const std::optional<Choice>& best);
 
 /// What the planner weighed beside the plan it chose.
@@ -34,6 +27,7 @@ struct Alternatives {
   std::optional<Choice> best;  ///< where the tile was given: what would have been chosen
   double best_seconds = 0;
   Traffic unfused_traffic;
+  Traffic unfused_off_chip;
   double unfused_seconds = 0;
 };
 

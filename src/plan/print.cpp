@@ -166,6 +166,7 @@ std::string traffic_text(const Traffic& traffic) {
                                  bytes_text(traffic.bytes_written()));
   std::string parts;
   for (const TensorTraffic& t : traffic.tensors) {
+    if (t.bytes_read + t.bytes_written == 0) continue;
     parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", t.tensor,
                          bytes_text(t.bytes_read + t.bytes_written));
   }
@@ -223,11 +224,14 @@ std::string to_text(const Plan& plan) {
   }
   for (const auto& [store, bytes] : stores) {
     std::string parts;
+    std::int64_t capacity = 0;
     for (const FootprintItem& item : plan.footprint) {
       if (item.store != store) continue;
       parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", item.what, item.bytes);
+      capacity = item.capacity_bytes;
     }
-    line("footprint", fmt::format("{} {} bytes ({})", store, bytes, parts));
+    const std::string have = capacity > 0 ? fmt::format(" of {}", capacity) : std::string();
+    line("footprint", fmt::format("{} {}{} bytes ({})", store, bytes, have, parts));
   }
   if (plan.workspace_bytes > 0) line("workspace", bytes_text(plan.workspace_bytes));
   line("traffic", traffic_text(plan.traffic));
@@ -253,6 +257,8 @@ std::string to_json(const Plan& plan) {
   std::map<std::string, std::int64_t> stores;
   for (const FootprintItem& item : plan.footprint) {
     footprint.push_back({{"store", item.store}, {"what", item.what}, {"bytes", item.bytes}});
+    footprint.back()["capacity_bytes"] =
+        item.capacity_bytes > 0 ? json(item.capacity_bytes) : json(nullptr);
     stores[item.store] += item.bytes;
   }
   const json out = {{"machine", plan.machine_id},

@@ -1,7 +1,6 @@
 // tests/plan/planner_test.cpp: plans fit, explain themselves, and refuse with an answer.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <map>
 #include <random>
 #include <regex>
@@ -10,6 +9,7 @@
 #include "plan/explain.h"
 #include "plan/hopper_forward.h"
 #include "schedule/hopper_forward.h"
+#include "schedule/mask_rule.h"
 #include "tilewright/plan.h"
 
 namespace tilewright {
@@ -329,7 +329,7 @@ TEST(Planner, SamePlanForTheSameQuestion) {
 }
 
 TEST(Planner, RecalledFiguresAreNamedInTheReason) {
-  const Plan recalled = plan(problem(square(4096, 128, DType::bf16)), profile("rtx4090")).value();
+  const Plan recalled = plan(problem(square(4096, 128, DType::bf16)), profile("rtx3090")).value();
   EXPECT_NE(recalled.reason.find("Figures only recalled: "), std::string::npos);
   EXPECT_NE(recalled.reason.find("memory_bytes_per_second"), std::string::npos);
   const Plan unknown = plan(problem(square(4096, 128, DType::bf16)), profile("mlu590")).value();
@@ -366,27 +366,83 @@ TEST(Planner, ProblemsWhoseBytesOverflowAreRefusedByTheirSize) {
       << refused.status().message();
 }
 
-TEST(Planner, TakesUnderAMillisecond) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr double kAllowedSeconds = 20e-3;  // instrumented code is many times slower
-#else
-  constexpr double kAllowedSeconds = 1e-3;
-#endif
-  std::vector<Machine> machines = {this_cpu()};
-  for (const std::string& id : machine_profile_ids()) machines.push_back(profile(id));
-  for (const Machine& machine : machines) {
-    AttentionSpec spec = square(131072, 128, some_dtype(machine));
-    spec.mask.causal = true;
-    const AttentionProblem p = problem(spec);
-    // The best of several, for a machine that others use too.
-    double best = 1;
-    for (int i = 0; i < 20; ++i) {
-      const auto start = std::chrono::steady_clock::now();
-      ASSERT_TRUE(plan(p, machine).ok());
-      best = std::min(
-          best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+TEST(Planner, RefusalsNameEveryStoreThatIsOverFilled) {
+  PlanOptions options;
+  options.tile = Tile{128, 256};
+  const Result<Plan> refused =
+      plan(problem(square(4096, 128, DType::bf16)), profile("rtx4090"), options);
+  ASSERT_FALSE(refused.ok());
+  const std::string& message = refused.status().message();
+  for (const char* part : {"263168 bytes of \"registers\"", "has 221184",
+                           "163840 bytes of \"shared memory\"", "has 101376"}) {
+    EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
+  }
+}
+
+TEST(Planner, TextSaysWhatEachStoreHolds) {
+  const Plan chosen = plan(problem(square(4096, 128, DType::bf16)), profile("mi300x")).value();
+  const std::string text = to_text(chosen);
+  for (const char* store : {"registers ", "LDS "}) {
+    const std::size_t at = text.find("footprint  " + std::string(store));
+    ASSERT_NE(at, std::string::npos) << store << " in\n" << text;
+    EXPECT_EQ(text.find("footprint  " + std::string(store), at + 1), std::string::npos);
+  }
+  EXPECT_NE(text.find(" of 65536 bytes (k tile"), std::string::npos) << text;
+}
+
+TEST(Planner, ChoosesTheSameOnACpuAtAnyClock) {
+  // The clock of this machine is timed, so a plan that followed it would differ between two runs.
+  const Machine machine = this_cpu();
+  for (const double faster : {0.5, 0.97, 1.03, 2.0}) {
+    Machine other = machine;
+    for (Figure* rate :
+         {&other.clock_hz, &other.f32_flops_per_second, &other.bf16_flops_per_second}) {
+      rate->value *= faster;
     }
-    EXPECT_LT(best, kAllowedSeconds) << machine.id;
+    for (const std::int64_t tokens : {1, 100, 512, 1000, 4096, 131072}) {
+      for (const bool causal : {false, true}) {
+        AttentionSpec spec = square(tokens, 128, some_dtype(machine));
+        spec.mask.causal = causal;
+        const AttentionProblem p = problem(spec);
+        EXPECT_EQ(plan(p, other)->forward(), plan(p, machine)->forward()) << tokens;
+      }
+    }
+  }
+}
+
+TEST(Planner, UnfusedIsCostedAndNeverFasterOnACpu) {
+  // As measured (bench/LOG.md): even with S in cache its passes cost what the tiled walk saves.
+  for (const std::int64_t tokens : {1, 16, 64, 256, 1024, 4096}) {
+    for (const std::int64_t heads : {1, 16}) {
+      AttentionSpec spec = square(tokens, 64, DType::f32);
+      spec.heads = spec.kv_heads = heads;
+      PlanOptions options;
+      options.schedule = Schedule::standard;
+      const AttentionProblem p = problem(spec);
+      const Plan chosen = plan(p, this_cpu()).value();
+      EXPECT_EQ(chosen.forward().schedule, Schedule::q_outer);
+      EXPECT_GT(plan(p, this_cpu(), options)->time.total_seconds, chosen.time.total_seconds)
+          << tokens << " tokens, " << heads << " heads";
+      EXPECT_NE(chosen.reason.find("Unfused attention would move"), std::string::npos);
+    }
+  }
+}
+
+TEST(Planner, GivesEveryCoreOfManyATask) {
+  // 8 heads on 16 cores: tiles that a single core would like best leave half of them idle.
+  Machine machine = this_cpu();
+  const auto cores = static_cast<double>(machine.units);
+  machine.units = 16;
+  machine.f32_flops_per_second.value *= 16 / cores;
+  machine.bf16_flops_per_second.value *= 16 / cores;
+  for (const bool causal : {false, true}) {
+    AttentionSpec spec = square(1024, 128, DType::f32);
+    spec.heads = spec.kv_heads = 8;
+    spec.mask.causal = causal;
+    const Plan chosen = plan(problem(spec), machine).value();
+    const std::int64_t tasks = 8 * schedule::ceil_div(1024, chosen.forward().tile.q_rows);
+    EXPECT_GE(tasks, 16) << to_text(chosen);
+    EXPECT_EQ(chosen.forward().workers, 16);
   }
 }
 
