@@ -34,6 +34,10 @@ Command add_verify(CLI::App& app);
 /// Adds --json to a subcommand.
 std::shared_ptr<bool> add_json_flag(CLI::App& app);
 
+/// The status with the field that its message begins with replaced by the subcommand's flag for it,
+/// where it has one: "kv_heads is 3" becomes "--kv-heads is 3".
+Status in_words_of_flags(const CLI::App& app, const Status& status);
+
 /// 0: ok. 2: what was asked is wrong, or refused by name. 1: it was accepted, but the run failed.
 int exit_code(const Status& status);
 

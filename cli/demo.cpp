@@ -57,9 +57,10 @@ class WorkDirectory {
             StatusCode::io_error,
             fmt::format("{}: no temporary directory could be made; --keep names one", quote(path))};
       }
-    } else if (!fs::create_directories(named, error) && error) {
+    } else if (!fs::create_directory(named, error) && error) {
       return Status{StatusCode::invalid_argument,
-                    fmt::format("--keep is {}: {}; accepted: a directory that can be written",
+                    fmt::format("--keep is {}: {}; accepted: a directory, or a new one in a "
+                                "directory that is there",
                                 quote(named), error.message())};
     }
     return std::unique_ptr<WorkDirectory>(new WorkDirectory(path, named.empty()));
@@ -303,8 +304,10 @@ Examples:
   tilewright demo
   tilewright demo --lengths 1024,8192 --keep . --json)");
   auto flags = std::make_shared<DemoFlags>();
-  demo->add_option("--keep", flags->directory,
-                   "Keep the files in this directory (default: a temporary one)")
+  demo->add_option(
+          "--keep", flags->directory,
+          "Keep the files in this directory, made if it is not there (default: a temporary "
+          "one)")
       ->type_name("DIR");
   demo->add_option("--lengths", flags->lengths, "Tokens, growing")
       ->check(growing_integers(1, std::int64_t{1} << 24))

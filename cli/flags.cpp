@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 
 #include "check.h"
 #include "text.h"
@@ -94,13 +94,21 @@ Result<Machine> find_machine(const std::string& device) {
   if (device == "cuda") return this_gpu();
   const std::filesystem::path path = device;
   if (path.extension() != ".toml") return machine_profile(device);
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || text.str().empty()) {
-    return Status{StatusCode::io_error, fmt::format("{} could not be read", quote(device))};
+  std::error_code error;
+  const bool regular = std::filesystem::is_regular_file(path, error);
+  std::string why = error ? error.message() : std::string("not a file");
+  std::string text;
+  if (regular) {
+    std::ifstream file(path);
+    text.assign(std::istreambuf_iterator<char>(file), {});
+    why = file.good() ? "empty" : "unreadable";
   }
-  return parse_machine(text.str(), path.stem().string());
+  if (text.empty()) {
+    return Status{StatusCode::invalid_argument,
+                  fmt::format("{} is {}; accepted: a profile in TOML (docs/add-a-device.md)",
+                              quote(device), why)};
+  }
+  return parse_machine(text, path.stem().string());
 }
 
 Result<Machine> PlanFlags::machine() const {

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <new>
 #include <string>
 #include <string_view>
@@ -18,6 +19,26 @@
 
 namespace tilewright::cli {
 namespace {
+
+const Status kUnwritable{StatusCode::io_error, "standard output could not be written"};
+
+// No flag takes an empty value, and CLI11 would read "--causal=" as "--causal".
+Status check_values(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const std::string_view before = argv[i - 1];
+    std::string_view flag;
+    if (word.empty()) flag = before.starts_with("--") ? before : "an argument";
+    if (word.starts_with("--") && word.find('=') + 1 == word.size()) {
+      flag = word.substr(0, word.size() - 1);
+    }
+    if (flag.empty()) continue;
+    return {
+        StatusCode::invalid_argument,
+        fmt::format("{} is ''; accepted: a value that is not empty, or the flag left out", flag)};
+  }
+  return {};
+}
 
 Status run_action(const Command& command) {
   try {
@@ -31,7 +52,12 @@ Status run_action(const Command& command) {
 
 // Flags that CLI11 refuses: its message, then where help is. Asking for help is no failure.
 int report_parse(const CLI::App& app, const CLI::ParseError& error, bool json) {
-  if (error.get_exit_code() == 0) return app.exit(error);
+  if (error.get_exit_code() == 0) {
+    app.exit(error);
+    if (std::cout.flush() && std::fflush(stdout) == 0) return 0;
+    print_failure(kUnwritable, json);
+    return exit_code(kUnwritable);
+  }
   std::string message = error.what();
   if (app.get_subcommands().empty() && !app.remaining().empty()) {
     message = fmt::format("the subcommand is {}; accepted: ", quote(app.remaining().front()));
@@ -71,20 +97,25 @@ int run_command(int argc, char** argv) {
       add_demo(app),   add_run(app),      add_plan(app),  add_simulate(app), add_sweep(app),
       add_verify(app), add_machines(app), add_bench(app), add_info(app),     add_kernels(app),
   };
+  // The flag may stand behind what is refused.
+  const bool json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
+  const Status values = check_values(argc, argv);
+  if (!values.ok()) {
+    print_failure(values, json);
+    return exit_code(values);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // The flag may stand behind what was refused.
-    const bool json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
     return report_parse(app, error, json);
   }
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;
     Status status = run_action(command);
     if (std::fflush(stdout) != 0 && status.ok()) {
-      status = {StatusCode::io_error, "standard output could not be written"};
+      status = kUnwritable;
     }
-    if (!status.ok()) print_failure(status, *command.json);
+    if (!status.ok()) print_failure(in_words_of_flags(*command.app, status), *command.json);
     return exit_code(status);
   }
   return 0;

@@ -135,6 +135,12 @@ class Reader {
   }
 
   Status read_qkv() {
+    if (!paths_.input.empty() && !paths_.q.empty() && !paths_.k.empty() && !paths_.v.empty()) {
+      return {StatusCode::invalid_argument,
+              fmt::format("--input is {}, from which nothing would be read; accepted: --input for "
+                          "what --q, --k and --v do not give",
+                          quote(paths_.input))};
+    }
     const Result<Array> q = read_operand("--q", paths_.q, "q");
     if (!q.ok()) return q.status();
     const Result<Array> k = read_operand("--k", paths_.k, "k");

@@ -21,6 +21,15 @@ Result<Outputs> Outputs::create(const std::string& o_path, const std::string& ls
                               ".safetensors --out holds lse too)",
                               quote(lse_path))};
   }
+  for (const auto& [flag, path] : {std::pair{"--out", o_path}, std::pair{"--lse", lse_path}}) {
+    const std::string extension = std::filesystem::path(path).extension().string();
+    // Without an extension it may be a pipe or a device.
+    if (extension.empty() || extension == ".npy" || extension == ".safetensors") continue;
+    return Status{StatusCode::invalid_argument,
+                  fmt::format("{} is {}; accepted: a path that ends in .npy or .safetensors, or "
+                              "has no extension (.npy)",
+                              flag, quote(path))};
+  }
   Outputs outputs;
   Status status = outputs.add("--out", o_path, {o, lse});
   if (status.ok() && !lse_path.empty()) status = outputs.add("--lse", lse_path, {lse});

@@ -1,6 +1,8 @@
 // cli/report_page.cpp: --report FILE.
 #include "report_page.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <limits>
 #include <utility>
@@ -41,7 +43,9 @@ Result<ReportPage> ReportPage::create(const std::string& path) {
   ReportPage page;
   if (path.empty()) return page;
   Result<files::OutputFile> file = files::OutputFile::create(path, 0);
-  if (!file.ok()) return file.status();
+  if (!file.ok()) {
+    return Status{file.status().code(), fmt::format("--report: {}", file.status().message())};
+  }
   page.file_.emplace(std::move(*file));
   return page;
 }

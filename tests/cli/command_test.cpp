@@ -124,9 +124,11 @@ TEST(Command, PlanReasonsAboutDevicesThatAreNotHere) {
 }
 
 TEST(Command, AFullStandardOutputIsAFailure) {
-  const std::string line = std::string(TILEWRIGHT_COMMAND) + " info > /dev/full 2> /dev/null";
-  const int state = std::system(line.c_str());
-  EXPECT_EQ(WEXITSTATUS(state), 1);
+  for (const char* words : {" info", " --help", " plan --help", " --version"}) {
+    const std::string line = TILEWRIGHT_COMMAND + std::string(words) + " > /dev/full 2> /dev/null";
+    const int state = std::system(line.c_str());
+    EXPECT_EQ(WEXITSTATUS(state), 1) << words;
+  }
 }
 
 }  // namespace

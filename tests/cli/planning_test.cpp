@@ -42,6 +42,31 @@ TEST(Planning, CompareCostsEverySchedule) {
   for (const json& way : ways) EXPECT_GT(way["time"]["total_seconds"], 0.0);
 }
 
+TEST(Planning, CompareAnswersForATileThatIsAskedFor) {
+  const std::vector<std::string> common = {"plan", "--device",  "mi300x", "--dtype",
+                                           "bf16", "--compare", "--tile"};
+  const auto with = [&](const char* tile) {
+    std::vector<std::string> words = common;
+    words.emplace_back(tile);
+    return words;
+  };
+  const CommandResult small = run_command(with("64x64"));
+  EXPECT_EQ(small.exit_code, 0) << small.err;
+  for (const char* part : {"the planner's choice", "asked for: ", "times the time", "unfused",
+                           "64x64 was asked for and fits"}) {
+    EXPECT_NE(small.out.find(part), std::string::npos) << part << " in\n" << small.out;
+  }
+  EXPECT_EQ(json_of(with("64x64")).size(), 4u);
+  const CommandResult large = run_command(with("128x256"));
+  EXPECT_EQ(large.exit_code, 0) << large.err;
+  for (const char* part :
+       {"asked for: refused", "refused    tile is 128x256", "LDS", "has 65536"}) {
+    EXPECT_NE(large.out.find(part), std::string::npos) << part << " in\n" << large.out;
+  }
+  EXPECT_NE(json_of(with("128x256"))[1]["refused"].get<std::string>().find("LDS"),
+            std::string::npos);
+}
+
 TEST(Planning, Case12_ForcingATileThatIsTooLargeSaysWhatFits) {
   const CommandResult refused = run_command(
       {"plan", "--device", "rtx4090", "--dtype", "bf16", "--dim", "256", "--tile", "128x64"});
@@ -61,6 +86,11 @@ TEST(Planning, SimulateCountsWhatThePlanForesaw) {
     EXPECT_LE(run["sram_peak_bytes"], 65536);
     EXPECT_TRUE(run["tensors"].contains("k"));
   }
+  const json longer = json_of({"simulate", "--sram", "262144", "--q-len", "65536", "--dim", "32",
+                               "--tile", "128x128", "--bytes-only"});
+  EXPECT_EQ(longer["equals_plan"], true);
+  EXPECT_EQ(longer["tensors"]["k"]["bytes_read"], 65536ll / 128 * 65536 * 32 * 4);
+  EXPECT_EQ(run_command({"simulate", "--q-len", "65536"}).exit_code, 2);
   const CommandResult refused = run_command({"simulate", "--sram", "1000", "--tile", "64x64"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_NE(refused.err.find("does not fit"), std::string::npos) << refused.err;

@@ -113,8 +113,31 @@ TEST_F(Refusal, Case29_FlagsNameTheirValueAndWhatIsAccepted) {
   }
   expect_refused(run({"--softcap", "-1"}), {"softcap is -1", "accepted"});
   expect_refused(run({"--scale", "1e300"}), {"scale is 1e+300", "accepted"});
-  expect_refused(run({"--out-dtype", "bf16"}), {"o_dtype is bf16", "f32"});
-  expect_refused(run({"--isa", "sse9"}), {"sse9", "accepted"});
+  expect_refused(run({"--out-dtype", "bf16"}), {"--out-dtype is bf16", "f32"});
+  expect_refused(run({"--isa", "sse9"}), {"--isa is", "sse9", "accepted"});
+  expect_refused(run({"--tile", "9000000x64"}), {"--tile's query rows is 9000000", "accepted"});
+  expect_refused({"plan", "--tile", "8x9000000"}, {"--tile's key rows is 9000000", "accepted"});
+}
+
+TEST_F(Refusal, EmptyValues) {
+  expect_refused(run({"--causal="}), {"--causal is ''", "accepted"});
+  expect_refused(run({"--scale="}), {"--scale is ''", "accepted"});
+  expect_refused(run({"--out", ""}), {"--out is ''", "accepted"});
+  expect_refused({"plan", ""}, {"an argument is ''"});
+}
+
+TEST_F(Refusal, ProfilesThatAreNoFiles) {
+  const std::string none = folder_.path("none.toml");
+  expect_refused({"plan", "--device", none}, {"--device", "none.toml", "No such file"});
+  const std::string empty = folder_.write("empty.toml", "");
+  expect_refused({"plan", "--device", empty}, {"--device", "empty.toml", "empty", "profile"});
+  std::filesystem::create_directory(folder_.path("folder.toml"));
+  expect_refused({"sweep", "--device", folder_.path("folder.toml")}, {"--device", "not a file"});
+}
+
+TEST_F(Refusal, AnInputThatNothingWouldBeReadFrom) {
+  const std::string path = folder_.write("x.safetensors", safetensors_text("{}", ""));
+  expect_refused(run({"--input", path}), {"--input is", "x.safetensors", "nothing"});
 }
 
 TEST_F(Refusal, SchedulesAndDevicesThatAreNotHere) {
@@ -132,10 +155,14 @@ TEST_F(Refusal, WrongCommands) {
   expect_refused(run({"stray"}), {"stray"});
   expect_refused(run({"--tile"}), {"--tile"});
   expect_refused({"plan", "--dim", "257"}, {"--dim", "'257'", "1 to 256"});
-  expect_refused({"plan", "--heads", "6", "--kv-heads", "4"}, {"kv_heads is 4", "divisor", "6"});
+  expect_refused({"plan", "--heads", "6", "--kv-heads", "4"}, {"--kv-heads is 4", "divisor", "6"});
   expect_refused({"verify", "--count", "0"}, {"--count", "'0'"});
   expect_refused({"demo", "--lengths", "4,2"}, {"--lengths", "'4,2'", "growing"});
   expect_refused({"demo", "--keep", "/proc/none"}, {"--keep", "/proc/none"});
+  expect_refused({"demo", "--keep", folder_.path("none/kept")}, {"--keep", "none/kept"});
+  expect_refused({"demo", "--keep", folder_.path("q.npy")},
+                 {"--keep", "q.npy", "accepted: a directory"});
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("none")));
 }
 
 TEST_F(Refusal, Case12_ATileThatDoesNotFitSaysWhatDoes) {
@@ -216,6 +243,9 @@ TEST_F(Refusal, OutputsThatCannotBeWritten) {
   expect_refused(run({"--out", folder_.path("")}), {"--out", "a directory"});
   expect_refused(run({"--lse", folder_.path("o.npy")}), {"--lse", "o.npy", "another file"});
   expect_refused(run({"--lse", folder_.path("none/lse.npy")}), {"--lse", "none/lse.npy"});
+  expect_refused(run({"--out", folder_.path("o.txt")}), {"--out", "o.txt", ".npy"});
+  expect_refused(run({"--lse", folder_.path("lse.csv")}), {"--lse", "lse.csv", ".safetensors"});
+  expect_refused(run({"--report", folder_.path("")}), {"--report", "a directory"});
   // Accepted, but the disk is full: the run failed.
   expect_refused(run({"--out", "/dev/full"}), {"/dev/full", "No space left"}, 1);
 }
