@@ -5,7 +5,8 @@
   tools/check_docs.py cpp OUT          writes README's C++ example to the file OUT, to be compiled
   tools/check_docs.py run BIN_DIR [DOCUMENT]
       runs the shell commands of a document (README.md) with BIN_DIR first on PATH: blocks marked 'run' must
-      succeed, those marked 'refused' must be refused, and blocks marked 'file: NAME' are files beside them
+      succeed, those marked 'refused' must be refused, and blocks marked 'file: NAME' are files beside them;
+      blocks marked 'shown' hold commands behind '$ ' and lines that they print, in order, '...' for what is left out
   tools/check_docs.py self-test        shows that planted faults are found
 """
 import pathlib
@@ -44,6 +45,26 @@ def fenced(marker, language, document="README.md"):
     return blocks
 
 
+def first_not_shown(lines, output):
+    """The first of the lines that the output lacks, after the ones before it; None if it has all."""
+    printed = iter([line.rstrip() for line in output.splitlines()])
+    for line in lines:
+        if line.strip() != "..." and line.rstrip() not in printed:
+            return line
+    return None
+
+
+def check_shown(block, folder, environment):
+    for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+        # A command may go on over lines that end in a backslash.
+        command, _, rest = re.sub(r"\\\n\s*", "", part).partition("\n")
+        print("$", command, flush=True)
+        done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True)
+        missing = first_not_shown([line for line in rest.splitlines() if line.strip()], done.stdout)
+        if done.returncode != 0 or missing is not None:
+            sys.exit(f"'{command}' exited with {done.returncode}; shown, but not printed: {missing}\n{done.stdout}")
+
+
 def run_commands(bin_dir, document="README.md"):
     environment = dict(os.environ, PATH=f"{pathlib.Path(bin_dir).resolve()}:{os.environ['PATH']}")
     text = (ROOT / document).read_text()
@@ -53,6 +74,8 @@ def run_commands(bin_dir, document="README.md"):
     with tempfile.TemporaryDirectory() as scratch:
         for name, content in re.findall(r"<!-- file: (\S+) -->\n```\w*\n(.*?)```", text, re.S):
             (pathlib.Path(scratch) / name).write_text(content)
+        for block in fenced("shown", "text", document) if "<!-- shown" in text else []:
+            check_shown(block, scratch, environment)
         for marker, block in blocks:
             for line in block.splitlines():
                 print("$", line, flush=True)
@@ -79,7 +102,14 @@ def main():
         return
     if command == ["self-test"]:
         planted = ["see [x](no/such/file.h)", "in `src/no_such_folder/`"]
-        sys.exit(0 if all(dead_links(text, ROOT) for text in planted) else "a planted dead link was not found")
+        if not all(dead_links(text, ROOT) for text in planted):
+            sys.exit("a planted dead link was not found")
+        if first_not_shown(["a", "...", "c"], "a\nb\nc") is not None:
+            sys.exit("printed lines were missed")
+        for lines in (["a", "x"], ["c", "a"], ["a", "c"]):
+            if first_not_shown(lines, "a\nb\nC") is None:
+                sys.exit(f"planted lines that are not printed were not found: {lines}")
+        return
     sys.exit(__doc__)
 
 
