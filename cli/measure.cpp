@@ -19,6 +19,8 @@ namespace {
 
 /// A loop that gets less than this of what clock and width allow was disturbed or is no peak.
 constexpr double kTrustedShare = 0.9;
+/// One that gets more shows that a figure is wrong.
+constexpr double kMostShare = 1.05;
 /// Larger than caches that a core has to itself and its part of a shared one.
 constexpr std::size_t kMemoryBytes = std::size_t{256} << 20;
 
@@ -71,7 +73,10 @@ Figure peak(double flops, double allowed, const char* what, double& share,
   share = flops / allowed;
   const std::string text =
       fmt::format("{} in registers: {:.0f}% of clock x width", what, 100 * share);
-  if (share < kTrustedShare) {
+  if (share > kMostShare) {
+    doubts.push_back(
+        fmt::format("{}, more than {:.0f}%: clock or width were misread", text, 100 * kMostShare));
+  } else if (share < kTrustedShare) {
     doubts.push_back(
         fmt::format("{}, less than {:.0f}%: the machine was busy, or the loop is no peak", text,
                     100 * kTrustedShare));
