@@ -105,7 +105,7 @@ Result<Machine> find_machine(const std::string& device) {
   }
   if (text.empty()) {
     return Status{StatusCode::invalid_argument,
-                  fmt::format("{} is {}; accepted: a profile in TOML (docs/add-a-device.md)",
+                  fmt::format("{}: {}; accepted: a profile in TOML (docs/add-a-device.md)",
                               quote(device), why)};
   }
   return parse_machine(text, path.stem().string());
