@@ -19,8 +19,9 @@ using schedule::min;
 /// Part of a core's L2 that a tile set may fill before other data displace it.
 constexpr double kUsableL2 = 0.75;
 
-constexpr Index kQueryRows[] = {1,   2,   4,   8,   12,  24,  36,  48,  60,  72,  84,  96,  108,
-                                120, 144, 168, 192, 240, 288, 336, 384, 480, 576, 768, 1024};
+constexpr Index kQueryRows[] = {1,   2,   4,   8,   12,  24,  36,  48,  60,  72,
+                                84,  96,  108, 120, 128, 144, 168, 192, 240, 256,
+                                288, 336, 384, 480, 512, 576, 768, 1024};
 constexpr Index kKeyRows[] = {16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 512};
 
 bool has(const Machine& machine, std::string_view feature) {
@@ -54,7 +55,17 @@ struct CpuCosts {
 };
 constexpr CpuCosts kFp32Costs = {1.124, 0.431, 3.90, 11.6, 327, 0.146};
 constexpr CpuCosts kBf16Costs = {1.091, 1.059, 2.96, 8.16, 432, 0.062};
+/// AMX: bf16's, raised until they foresaw one timing (8 heads, 4096 tokens, dim 128, tiles of
+/// 256x512 on 16 threads); how it divides between products and scores is not known.
+constexpr Index kTileRowBlock = 32;
+constexpr CpuCosts kTileCosts = {3, 2.5, 6, 8.16, 800, 0.062};
 constexpr double kFittedFlopsPerClock = 32;
+/// Part of a task by which the last worker is late beyond the tasks' own lengths: cores differ in
+/// speed, and other programs take their share. 16 threads of a virtual machine were 0.3 to 0.5
+/// late, two cores less than 0.1.
+constexpr double kLateness = 0.25;
+/// What a core moves between itself and a cache that others share.
+constexpr double kCacheBytesPerClock = 8;
 /// Times as long that few queries take when workers read the rows of a token's heads apart.
 constexpr double kHeadsApart = 1.6;
 
@@ -88,6 +99,7 @@ class CpuModel : public KernelModel {
     const bool tiles = isa_ == "amx_bf16";
     multiplies_bf16_ = (tiles || isa_ == "avx512_bf16") && problem.spec().dtype == DType::bf16;
     operand_bytes_ = multiplies_bf16_ ? 2 : 4;
+    if (tiles && multiplies_bf16_) row_block_ = kTileRowBlock;
     asked_workers_ = options.workers;
     deterministic_ = options.deterministic;
     rates_ = unit_rates(machine, DType::f32);
@@ -233,6 +245,7 @@ class CpuModel : public KernelModel {
   std::string isa_;
   bool multiplies_bf16_ = false;
   Index operand_bytes_ = 4;
+  Index row_block_ = schedule::kCpuRowBlock;
   Index asked_workers_ = 0;
   bool deterministic_ = true;
   UnitRates rates_;
@@ -244,20 +257,21 @@ TimeModel CpuModel::time(const Choice& choice, Index worker_count) const {
   TimeModel time;
   const TrafficShape s = packed_shape(choice);
   if (rates_.matmul_flops_per_second <= 0) return time;
-  const CpuCosts& costs = multiplies_bf16_ ? kBf16Costs : kFp32Costs;
+  const CpuCosts& costs = !multiplies_bf16_    ? kFp32Costs
+                          : isa_ == "amx_bf16" ? kTileCosts
+                                               : kBf16Costs;
   const Index tokens = tile_tokens(s, choice.tile);
   const Index rows = min(choice.tile.q_rows, tokens * s.packed_heads);
-  const Index block_tokens = max(1, min(schedule::kCpuRowBlock / s.packed_heads, tokens));
+  const Index block_tokens = max(1, min(row_block_ / s.packed_heads, tokens));
   const WalkSums sums = walk_sums(s.rule, tokens, choice.tile.kv_rows);
   // A block of rows skips what its mask hides, in vectors of keys.
   const WalkSums seen = walk_sums(s.rule, block_tokens, schedule::kCpuKeyMultiple);
   const WalkSums blocks = walk_sums(s.rule, block_tokens, choice.tile.kv_rows);
   const auto walks = static_cast<double>(key_walks(s));
   const double scores = static_cast<double>(s.sequences) * static_cast<double>(seen.scores);
-  const double block_pairs =
-      walks * static_cast<double>(blocks.tiles) *
-      static_cast<double>(ceil_div(rows, schedule::kCpuRowBlock) * block_tokens) /
-      static_cast<double>(tokens);
+  const double block_pairs = walks * static_cast<double>(blocks.tiles) *
+                             static_cast<double>(ceil_div(rows, row_block_) * block_tokens) /
+                             static_cast<double>(tokens);
   // Few rows read keys in place instead of packing them, which costs them as much.
   const double loaded_keys = walks * static_cast<double>(sums.keys);
   const double items = static_cast<double>(tasks(choice));
@@ -272,11 +286,18 @@ TimeModel CpuModel::time(const Choice& choice, Index worker_count) const {
   const double both_vectors = static_cast<double>(ceil_div(s.qk_dim + s.v_dim, 32));
   const double matmul = 2 * static_cast<double>(s.qk_dim + s.v_dim) * scores /
                         rates_.matmul_flops_per_second * (costs.matmul + costs.spill * spill);
-  const double softmax = (scores * costs.score +
-                          block_pairs * schedule::kCpuRowBlock * v_vectors * costs.rescale_vector) *
+  const double softmax = (scores * costs.score + block_pairs * static_cast<double>(row_block_) *
+                                                     v_vectors * costs.rescale_vector) *
                          vector;
-  const double overhead = loaded_keys * both_vectors * costs.pack_vector * vector +
-                          (block_pairs * costs.row_block + items * 2000) / rates_.clock_hz;
+  // Partial results of split keys are written, and read once all are there.
+  const double partial_bytes = choice.kv_splits == 1
+                                   ? 0
+                                   : 8.0 * static_cast<double>(s.sequences * s.rule.q_len *
+                                                               choice.kv_splits * (s.v_dim + 2));
+  const double overhead =
+      loaded_keys * both_vectors * costs.pack_vector * vector +
+      (block_pairs * costs.row_block + items * 2000 + partial_bytes / kCacheBytesPerClock) /
+          rates_.clock_hz;
 
   const auto workers = static_cast<double>(worker_count);
   time.matmul_seconds = matmul / workers;
@@ -302,6 +323,7 @@ TimeModel CpuModel::time(const Choice& choice, Index worker_count) const {
     const double last = shortest + (longest - shortest) * last_tasks / 2;
     time.tail_seconds = std::max(longest - busy, 0.5 * last * (1 - 1 / workers));
   }
+  time.tail_seconds += kLateness * (items > workers ? mean : longest) * (1 - 1 / workers);
   const double memory_rate = machine().memory_bytes_per_second.value;
   if (memory_rate > 0) {
     const Traffic off_chip =
@@ -319,7 +341,7 @@ TimeModel CpuModel::time(const Choice& choice, Index worker_count) const {
                                static_cast<double>(s.rule.q_len * s.rule.kv_len) * 4;
     const bool cached =
         static_cast<double>(s.rule.q_len * s.rule.kv_len) * 4 < 0.5 * machine().cache_bytes.value;
-    const double cache_rate = 8 * rates_.clock_hz * workers;
+    const double cache_rate = kCacheBytesPerClock * rates_.clock_hz * workers;
     const double seconds = score_bytes / (cached || memory_rate <= 0 ? cache_rate : memory_rate);
     time.memory_seconds += seconds;
     time.total_seconds += seconds;
