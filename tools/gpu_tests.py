@@ -13,7 +13,7 @@ KNOWN_FIELDS = {"name", "status", "result", "time", "timestamp", "classname", "f
                 "value_param", "type_param"}
 SANITIZER_TOOLS = ["memcheck", "racecheck", "synccheck", "initcheck"]
 SANITIZER_LIMIT_SECONDS = 140
-TEST_LIMIT_SECONDS = 140
+TEST_LIMIT_SECONDS = 300
 SANITIZER_FAULTS = 86  # what it exits with when it found something
 
 

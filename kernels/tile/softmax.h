@@ -40,9 +40,11 @@ struct OnlineSoftmax {
     }
     const float before = row_max[Row];
     row_max[Row] = fmaxf(before, quad_max(fmaxf(even, odd)));
-    // Rounded as the reference is, so that a maximum that stays rescales by exactly 1: a fused
-    // multiply-add would leave the product's rounding, and thousands of tiles would add it up.
-    rescale[Row] = exp2_fast(__fmul_rn(before, c) - reference(Row, c));
+    // The difference first: a maximum that stays rescales by exactly 1. As before * c - row_max *
+    // c, one fused multiply-add, it would leave a product's rounding, which thousands of tiles add
+    // up.
+    const float greatest = row_max[Row] == -kInfinity ? 0.0f : row_max[Row];
+    rescale[Row] = exp2_fast((before - greatest) * c);
   }
 
   /// Turns the scores into unnormalised probabilities, and adds them up.
@@ -72,7 +74,7 @@ struct OnlineSoftmax {
   void finish(float c, float sink, float (&normalise)[2], float (&lse)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const float seen = row_max[r] == -kInfinity ? -kInfinity : __fmul_rn(row_max[r], c);
+      const float seen = row_max[r] == -kInfinity ? -kInfinity : row_max[r] * c;
       const float greatest = fmaxf(seen, sink);
       const float reference = greatest == -kInfinity ? 0.0f : greatest;
       const float scale = exp2_fast(seen - reference);
@@ -85,7 +87,7 @@ struct OnlineSoftmax {
  private:
   /// A row that has seen no key yet has no reference; any finite one gives 2^-inf = 0.
   float reference(int r, float c) const {
-    return row_max[r] == -kInfinity ? 0.0f : __fmul_rn(row_max[r], c);
+    return row_max[r] == -kInfinity ? 0.0f : row_max[r] * c;
   }
 };
 
