@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <span>
 
 #include "plan/kernel_model.h"
 #include "plan/time_model.h"
@@ -19,9 +20,12 @@ using schedule::min;
 /// Part of a core's L2 that a tile set may fill before other data displace it.
 constexpr double kUsableL2 = 0.75;
 
-constexpr Index kQueryRows[] = {1,   2,   4,   8,   12,  24,  36,  48,  60,  72,
-                                84,  96,  108, 120, 128, 144, 168, 192, 240, 256,
-                                288, 336, 384, 480, 512, 576, 768, 1024};
+constexpr Index kQueryRows[] = {1,   2,   4,   8,   12,  24,  36,  48,  60,  72,  84,  96,  108,
+                                120, 144, 168, 192, 240, 288, 336, 384, 480, 576, 768, 1024};
+/// Of matrix tiles, whose blocks are kTileRowBlock rows.
+constexpr Index kTileQueryRows[] = {1,   2,   4,   8,   16,  32,  64,  96,  128, 160,
+                                    192, 224, 256, 320, 384, 512, 576, 768, 1024};
+constexpr Index kMostQueryRows = 1024;
 constexpr Index kKeyRows[] = {16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 512};
 
 bool has(const Machine& machine, std::string_view feature) {
@@ -116,10 +120,10 @@ class CpuModel : public KernelModel {
 
   void candidates(Schedule schedule,
                   const std::function<bool(const Choice&)>& visit) const override {
-    const Index group = most_packed(schedule, kQueryRows[std::size(kQueryRows) - 1]);
+    const Index group = most_packed(schedule, kMostQueryRows);
     const Index most_q = max(1, problem().q_len()) * group;
     const Index most_kv = max(16, ceil_div(problem().kv_len(), 16) * 16);
-    for (const Index q_rows : kQueryRows) {
+    for (const Index q_rows : query_rows()) {
       // Whole groups of heads share a key tile; rows beyond the problem's hold nothing.
       const Index rows = min(ceil_div(q_rows, group) * group, most_q);
       for (const Index kv_rows : kKeyRows) {
@@ -196,6 +200,11 @@ class CpuModel : public KernelModel {
 
  private:
   TimeModel time(const Choice& choice, Index workers) const;
+
+  std::span<const Index> query_rows() const {
+    if (row_block_ == kTileRowBlock) return kTileQueryRows;
+    return kQueryRows;
+  }
 
   /// The heads of a group share a key tile; the standard schedule takes them one by one.
   Index most_packed(Schedule schedule, Index q_rows) const {
