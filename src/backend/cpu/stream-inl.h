@@ -172,9 +172,12 @@ HWY_NOINLINE void stream_output(const float* p, const Rows& v, Index first, Inde
   }
 }
 
+// Lambdas have the target's attributes only in part (HWY_ATTR), so what they call is not forced
+// inline.
+
 /// Calls use(row, count) for rows taken four, two or one at a time, count a constant.
 template <class Use>
-HWY_INLINE void for_row_chunks(Index rows, const Use& use) {
+void for_row_chunks(Index rows, const Use& use) {
   Index row = 0;
   for (; row + 4 <= rows; row += 4) use(row, std::integral_constant<Index, 4>());
   if (row + 2 <= rows) {
@@ -186,9 +189,8 @@ HWY_INLINE void for_row_chunks(Index rows, const Use& use) {
 
 /// Adds P V to whole rows of O.
 template <DType kType>
-HWY_INLINE void stream_rows_output(const float* p, const Rows& v, Index first, Index begin,
-                                   Index end, Index rows, float* o, Index o_stride,
-                                   const Ahead& ahead) {
+void stream_rows_output(const float* p, const Rows& v, Index first, Index begin, Index end,
+                        Index rows, float* o, Index o_stride, const Ahead& ahead) {
   for_row_chunks(rows, [&](Index row, auto count) HWY_ATTR {
     const float* weights = p + row * schedule::kCpuScoreStride;
     float* out = o + row * o_stride;
