@@ -22,7 +22,8 @@ constexpr double kUsableL2 = 0.75;
 
 constexpr Index kQueryRows[] = {1,   2,   4,   8,   12,  24,  36,  48,  60,  72,  84,  96,  108,
                                 120, 144, 168, 192, 240, 288, 336, 384, 480, 576, 768, 1024};
-/// Of matrix tiles, whose blocks are kTileRowBlock rows.
+/// Rows that matrix tiles (AMX) take at a time, where other kernels take kCpuRowBlock.
+constexpr Index kTileRowBlock = 32;
 constexpr Index kTileQueryRows[] = {1,   2,   4,   8,   16,  32,  64,  96,  128, 160,
                                     192, 224, 256, 320, 384, 512, 576, 768, 1024};
 constexpr Index kMostQueryRows = 1024;
@@ -54,19 +55,18 @@ struct CpuCosts {
   double score;           ///< exponential, maximum, sum, conversion
   double rescale_vector;  ///< of 16 numbers of O, every row of a block, every key tile
   double pack_vector;     ///< of 16 numbers of a key and its value
-  double row_block;       ///< of kCpuRowBlock rows, every key tile
+  double row_block;       ///< of one block of rows, every key tile
   double spill;           ///< more of matmul for every usable L2 that the tile set is too large
 };
 constexpr CpuCosts kFp32Costs = {1.124, 0.431, 3.90, 11.6, 327, 0.146};
 constexpr CpuCosts kBf16Costs = {1.091, 1.059, 2.96, 8.16, 432, 0.062};
-/// AMX: bf16's, raised until they foresaw one timing (8 heads, 4096 tokens, dim 128, tiles of
-/// 256x512 on 16 threads); how it divides between products and scores is not known.
-constexpr Index kTileRowBlock = 32;
+/// AMX: bf16's, raised towards one timing (8 heads, 4096 tokens, dim 128, tiles of 256x512 on 16
+/// threads: 17 ms, where they say 13); how it divides between products and scores is not known.
 constexpr CpuCosts kTileCosts = {3, 2.5, 6, 8.16, 800, 0.062};
 constexpr double kFittedFlopsPerClock = 32;
 /// Part of a task by which the last worker is late beyond the tasks' own lengths: cores differ in
 /// speed, and other programs take their share. 16 threads of a virtual machine were 0.3 to 0.5
-/// late, two cores less than 0.1.
+/// late.
 constexpr double kLateness = 0.25;
 /// What a core moves between itself and a cache that others share.
 constexpr double kCacheBytesPerClock = 8;

@@ -446,6 +446,23 @@ TEST(Planner, GivesEveryCoreOfManyATask) {
   }
 }
 
+TEST(Planner, SharesWorkInPartsSmallEnoughToEndTogether) {
+  // One task a core, of tall tiles or split keys, packs the least, but waits for the slowest core.
+  Machine machine = profile("xeon_8480p");
+  const double part = 16.0 / static_cast<double>(machine.units);
+  machine.units = 16;
+  machine.f32_flops_per_second.value *= part;
+  machine.bf16_flops_per_second.value *= part;
+  for (const std::int64_t dim : {64, 128}) {
+    AttentionSpec spec = square(1024, dim, DType::f32);
+    spec.heads = spec.kv_heads = 8;
+    const Plan chosen = plan(problem(spec), machine).value();
+    EXPECT_EQ(chosen.forward().kv_splits, 1) << to_text(chosen);
+    EXPECT_GE(8 * schedule::ceil_div(1024, chosen.forward().tile.q_rows), 3 * 16)
+        << to_text(chosen);
+  }
+}
+
 TEST(Planner, TextAndJsonCarryEveryFigure) {
   const Plan chosen = plan(problem(square(4096, 128, DType::bf16)), profile("h200")).value();
   const std::string text = to_text(chosen);
