@@ -43,6 +43,7 @@ COVERED = [
     "src/schedule/hopper_forward.h",
     "src/schedule/mask_rule.h",
     "src/schedule/sequence.h",
+    "src/schedule/share.h",
     "src/schedule/tile_walk.h",
 ]
 

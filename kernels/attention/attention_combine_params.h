@@ -3,8 +3,9 @@
 //
 // How the host uses the kernel (kernels/attention/attention_combine.cu): compile as the forward
 // kernel is, with no specialisation. Entry: extern "C" attention_combine(AttentionCombineParams by
-// value). Block: 256 threads. Grid: 1-D, any size; combine_blocks() is enough to fill each row's
-// warp once.
+// value). Block: kCombineThreads, with kCombineSharedBytes of dynamic shared memory. Grid: 1-D, any
+// size; combine_blocks() is enough to give
+// each row its warps.
 #pragma once
 
 #include "kernels/attention/hopper_forward_params.h"
@@ -36,11 +37,23 @@ struct AttentionCombineParams {
   CombinedElement element;  ///< of o
 };
 
-inline constexpr int kCombineThreads = 256;
+inline constexpr int kCombineWarps = 8;
+inline constexpr int kCombineThreads = 32 * kCombineWarps;
+inline constexpr int kMaxCombinedDim = 256;
+inline constexpr int kCombineSharedBytes = kCombineWarps * kMaxCombinedDim * 4;
 
-/// Blocks that give every row of the problem a warp.
-constexpr long long combine_blocks(long long batch, long long heads, long long q_bound) {
-  return (batch * heads * q_bound + kCombineThreads / 32 - 1) / (kCombineThreads / 32);
+/// Warps that share a row: four splits each, as long as there are warps.
+constexpr int combine_row_warps(int splits) {
+  int warps = 1;
+  while (warps < kCombineWarps && 4 * warps < splits) warps *= 2;
+  return warps;
+}
+
+/// Blocks that give every row of the problem its warps.
+constexpr long long combine_blocks(long long batch, long long heads, long long q_bound,
+                                   int splits) {
+  const int block_rows = kCombineWarps / combine_row_warps(splits);
+  return (batch * heads * q_bound + block_rows - 1) / block_rows;
 }
 
 }  // namespace tilewright::kernels

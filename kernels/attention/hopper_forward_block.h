@@ -43,6 +43,7 @@ constexpr int kStages = kSpec.tile.stages;
 constexpr int kConsumers = schedule::consumer_warpgroups(kSpec);
 constexpr int kLoadWarps = kSpec.copy_producer ? 3 : 1;  // warp 0 of the producer schedules
 constexpr int kDrawAheadTiles = 2;                       // hides the draw of the next item's number
+constexpr bool kPacksHeads = schedule::packs_heads(kSpec);
 constexpr bool kPingPong = schedule::ping_pong(kSpec);
 constexpr int kPingPongBarrier = 1;  // and the next ones: one a consumer; 0 is the whole block's
 constexpr int kPrivateBarrier = kPingPongBarrier + kConsumers;  // and the next ones, likewise

@@ -61,12 +61,14 @@ class Consumer {
  private:
   /// One query tile.
   void attend(const WorkItem& item) {
-    if constexpr (kSpec.alibi) transform_.slope = head_scalar(params_.alibi_slopes, item) * kLog2E;
+    if constexpr (kSpec.alibi) {
+      transform_.slope = head_scalar(params_.alibi_slopes, item, item.head) * kLog2E;
+    }
     const int first = item.first;
     const KeyTiles unmasked = {item.unmasked_first, item.unmasked_end};
     RowBands bands;
     if constexpr (kSpec.banded)
-      bands = RowBands::of(item.mask_rule(), item.q_begin + row_in_tile());
+      bands = RowBands::of(item.mask_rule(), token_of(item, 0), token_of(item, 1));
     OnlineSoftmax softmax;
     float scores[kKvRows / 2];
     unsigned probabilities[kKvRows / 16][4];
@@ -113,6 +115,10 @@ class Consumer {
       release_v();
       softmax.exponentiate<0>(scores, transform_.c, factor);
       softmax.step<1>(scores, transform_.c, factor);
+      if constexpr (schedule::late_rescale(kSpec)) {
+        factor[0] = compute_after(factor[0], softmax.row_sum[1]);
+        factor[1] = compute_after(factor[1], softmax.row_sum[1]);
+      }
       multiply_rows(output, factor);
       take_probabilities(scores, probabilities);
     }
@@ -166,10 +172,9 @@ class Consumer {
     if constexpr (kSpec.p_in_shared) {
       named_barrier_sync(kPrivateBarrier + index_, schedule::kWarpgroupThreads);
       char* p = shared_.generic(shared_.p(index_)) + lane_ % 4 * 4;
-      const int row = row_in_tile() % schedule::kRowsPerConsumer;
 #pragma unroll
       for (int i = 0; i < kKvRows / 4; ++i) {
-        const int at = PTile::chunk_offset(row + 8 * (i % 2), i / 2);
+        const int at = PTile::chunk_offset(row(i % 2), i / 2);
         *reinterpret_cast<unsigned*>(p + at) = probabilities[i / 4][i % 4];
       }
       fence_async_proxy();
@@ -182,9 +187,23 @@ class Consumer {
     for (int i = 0; i < kSpec.v_dim / 2; ++i) output[i] *= factor[(i / 2) % 2];
   }
 
-  /// Of the query tile: the thread's first row; its second is 8 further down.
-  int row_in_tile() const {
-    return (static_cast<int>(threadIdx.x) / 32 - 4) * 16 + lane_ / 4;
+  /// Of the consumer's 64: the thread's row r (0 or 1).
+  int row(int r) const {
+    return static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane_ / 4 + 8 * r;
+  }
+
+  /// Of row r: its token, within the sequence. Beyond the last one if there is none.
+  int token_of(const WorkItem& item, int r) const {
+    if constexpr (!kPacksHeads) {
+      return item.q_begin + index_ * schedule::kRowsPerConsumer + row(r);
+    }
+    const schedule::HeadPack& pack = params_.pack;
+    const int token = pack.token(row(r));
+    return token < pack.tokens ? item.q_begin + token : item.q_len;
+  }
+
+  int head_of(const WorkItem& item, int r) const {
+    return kPacksHeads ? item.head + params_.pack.head(row(r)) : item.head;
   }
 
   // --- Scores ---
@@ -194,7 +213,8 @@ class Consumer {
                      int tile, float (&scores)[kKvRows / 2]) const {
     const int column = tile * kKvRows + 2 * (lane_ % 4);
     if constexpr (kSpec.softcap || kSpec.alibi) {
-      transform_.apply(scores, item.q_begin + row_in_tile() + item.kv_len - item.q_len - column);
+      const int first_row = item.q_begin + index_ * schedule::kRowsPerConsumer + row(0);
+      transform_.apply(scores, first_row + item.kv_len - item.q_len - column);
     }
     if (tile >= unmasked.first && tile < unmasked.end) return;
     if constexpr (kSpec.banded) {
@@ -204,13 +224,15 @@ class Consumer {
     }
   }
 
-  static float head_scalar(const HeadScalars& scalars, const WorkItem& item) {
-    return scalars.data[item.batch * scalars.batch_stride + item.head * scalars.head_stride];
+  static float head_scalar(const HeadScalars& scalars, const WorkItem& item, int head) {
+    return scalars.data[item.batch * scalars.batch_stride + head * scalars.head_stride];
   }
 
-  /// Base 2; -infinity if there is none.
-  float sink(const WorkItem& item) const {
-    return params_.sinks.data == nullptr ? -kInfinity : head_scalar(params_.sinks, item) * kLog2E;
+  /// Of row r, in base 2; -infinity if there is none.
+  float sink(const WorkItem& item, int r) const {
+    if (params_.sinks.data == nullptr) return -kInfinity;
+    if (kPacksHeads && !live(item, r)) return -kInfinity;  // of no head, perhaps
+    return head_scalar(params_.sinks, item, head_of(item, r)) * kLog2E;
   }
 
   // --- Rings and turns ---
@@ -286,32 +308,39 @@ class Consumer {
 
   OutputRows output_rows(const WorkItem& item) const {
     const StridedTensor& o = params_.o;
-    const int row = item.q_begin + row_in_tile();
-    const long long first = item.split * params_.o_split_stride +
-                            operand_batch(params_.q_lengths, item.batch) * o.batch_stride +
-                            item.head * o.head_stride + (item.q_first_row + row) * o.row_stride;
-    return {first,
-            first + 8 * o.row_stride,
-            {row < item.q_len, row + 8 < item.q_len},
-            o.column_stride,
-            params_.v_dim};
+    const long long start = item.split * params_.o_split_stride +
+                            operand_batch(params_.q_lengths, item.batch) * o.batch_stride;
+    const auto at = [&](int r) {
+      return start + head_of(item, r) * o.head_stride +
+             (item.q_first_row + token_of(item, r)) * o.row_stride;
+    };
+    const long long first = at(0);
+    const long long second = kPacksHeads ? at(1) : first + 8 * o.row_stride;
+    return {first, second, {live(item, 0), live(item, 1)}, o.column_stride, params_.v_dim};
+  }
+
+  bool live(const WorkItem& item, int r) const {
+    return token_of(item, r) < item.q_len;
   }
 
   /// Natural logarithms, of the thread's two rows.
   void store_lse(const WorkItem& item, const float (&lse)[2]) const {
     if (params_.lse == nullptr || lane_ % 4 != 0) return;
-    const int row = item.q_begin + row_in_tile();
     float* to = params_.lse + item.split * params_.lse_split_stride +
                 operand_batch(params_.q_lengths, item.batch) * params_.lse_batch_stride +
-                item.head * params_.lse_head_stride + item.q_first_row + row;
-    if (row < item.q_len) to[0] = lse[0];
-    if (row + 8 < item.q_len) to[8] = lse[1];
+                item.q_first_row;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if (!live(item, r)) continue;
+      to[head_of(item, r) * params_.lse_head_stride + token_of(item, r)] = lse[r];
+    }
   }
 
   void store(const WorkItem& item, OnlineSoftmax& softmax,
              const float (&output)[kSpec.v_dim / 2]) const {
     float factor[2], lse[2];
-    softmax.finish(transform_.c, sink(item), factor, lse);
+    const float first = sink(item, 0);
+    softmax.finish(transform_.c, {first, kPacksHeads ? sink(item, 1) : first}, factor, lse);
     store_rows<Element>(output, factor, output_data(), output_rows(item));
     store_lse(item, lse);
   }
@@ -323,8 +352,8 @@ class Consumer {
       if (rows.live[0]) output_data()[rows.first + column * rows.column_stride] = 0;
       if (rows.live[1]) output_data()[rows.second + column * rows.column_stride] = 0;
     }
-    const float lse = sink(item) * kLn2;
-    store_lse(item, {lse, lse});
+    const float first = sink(item, 0) * kLn2;
+    store_lse(item, {first, kPacksHeads ? sink(item, 1) * kLn2 : first});
   }
 
   const HopperForwardParams& params_;

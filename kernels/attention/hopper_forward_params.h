@@ -9,10 +9,10 @@
 // Grid: 1-D,
 //   min(SMs, an upper bound of the tiles), at least 1. Dynamic shared memory:
 //   footprint(s).total_bytes(), after raising CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.
-// - Tensor maps (TMA producer only): 16-bit elements, dims (head dim, rows, heads, batch), where
-// heads and
-//   rows are the tensor's own; box (64, kRowsPerConsumer for Q and kv_rows for K and V, 1, 1);
-//   128-byte swizzle; no interleave; out-of-bounds fill zero; L2 promotion 256 bytes. Dims are the
+// - Tensor maps (TMA producer only): 16-bit elements; K and V: dims (head dim, rows, heads, batch),
+//   where heads and rows are the tensor's own, box (64, kv_rows, 1, 1); Q: dims (head dim,
+//   pack.heads, rows, heads / pack.heads, batch), box (64, pack.heads, pack.tokens, 1, 1);
+//   128-byte swizzle; no interleave; out-of-bounds fill zero; L2 promotion 128 bytes. Dims are the
 //   problem's own (the head dim not rounded up), at least 1. Packed batches: batch = 1 and rows =
 //   all tokens. Such a map needs: column stride 1, data 16-byte aligned, every other stride a
 //   positive multiple of 8 elements. Otherwise use copy_producer.
@@ -20,6 +20,8 @@
 // null;
 //   then launch attention_combine.
 #pragma once
+
+#include "schedule/hopper_forward.h"
 
 namespace tilewright::kernels {
 
@@ -79,6 +81,7 @@ struct HopperForwardParams {
   int batch;
   int heads;
   int heads_per_kv_head;
+  schedule::HeadPack pack;  ///< of a divisor of heads_per_kv_head; of 1 with alibi or copy_producer
   int qk_dim;  ///< the problem's own head dims: columns beyond them are not read or written
   int v_dim;
   float scale;    ///< any finite value
@@ -90,8 +93,8 @@ struct HopperForwardParams {
   long long window_right;  ///< -1: unbounded; causal is 0
   int bottom_right;        ///< the diagonal meets the last query and key, else the first
 
-  int head_group;  ///< heads (of all batches, where lengths are fixed) walked side by side, so that
-                   ///< their K and V stay in L2; >= 1
+  int head_groups;  ///< of KV heads (of all batches, where lengths are fixed), walked one after
+                    ///< the other so that a group's K and V stay in L2; 1 to all of them
 
   /// Two ints: next tile, blocks finished. Zero before the launch, and left zero by it.
   int* control;

@@ -34,13 +34,27 @@ class Loader {
 
  private:
   void load_q(const WorkItem& item) {
+    const schedule::HeadPack pack = head_pack<kSpec>(params_);
     for (int consumer = 0; consumer < kConsumers; ++consumer) {
       const Ring<1> ring = shared_.q_ring(consumer);
       ring.wait_empty(q_at_);
-      load_tile<schedule::kRowsPerConsumer, kSpec.qk_dim>(
-          ring.full(0), shared_.q(consumer), params_.q_map, params_.q, params_.q_lengths, item,
-          item.head, item.q_first_row, item.q_begin + consumer * schedule::kRowsPerConsumer,
-          item.q_len, params_.qk_dim, stream_);
+      const unsigned full = ring.full(0), tile = shared_.q(consumer);
+      const int token = item.q_begin + consumer * pack.tokens;
+      if constexpr (!kPacksHeads) {
+        load_tile<schedule::kRowsPerConsumer, kSpec.qk_dim>(
+            full, tile, params_.q_map, params_.q, params_.q_lengths, item, item.head,
+            item.q_first_row, token, item.q_len, params_.qk_dim, stream_);
+      } else {
+        constexpr int kPanels = schedule::panels(kSpec.qk_dim);
+        barrier_arrive_expect(full, kPanels * pack.heads * pack.tokens * QTile::kRowBytes);
+#pragma unroll
+        for (int panel = 0; panel < kPanels; ++panel) {
+          tma_load_whole_axis(tile + panel * QTile::kPanelBytes, &params_.q_map, full,
+                              panel * QTile::kPanelElements, item.q_first_row + token,
+                              item.head / pack.heads, operand_batch(params_.q_lengths, item.batch),
+                              stream_);
+        }
+      }
     }
     q_at_.advance();
   }

@@ -42,4 +42,9 @@ inline void compute_before(float value, unsigned unused) {
       : "memory");
 }
 
+/// `value`, for which the assembler waits until `other`, which must be finite, is known too.
+inline float compute_after(float value, float other) {
+  return __fmaf_rn(other, 0.0f, value);
+}
+
 }  // namespace tilewright::kernels

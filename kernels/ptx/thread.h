@@ -1,4 +1,4 @@
-// kernels/ptx/thread.h: thread identity, shuffles, named barriers, register hand-over, atomics.
+// kernels/ptx/thread.h: thread identity, shuffles, named barriers, register hand-over, grids.
 #pragma once
 
 namespace tilewright::kernels {
@@ -15,6 +15,24 @@ inline int warp_uniform(int value) {
 template <typename T>
 inline T shuffle_xor(T value, int mask) {
   return __shfl_xor_sync(0xffffffffu, value, mask);
+}
+
+/// The same in every lane, whatever the order of lanes.
+inline float warp_max(float x) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) x = fmaxf(x, shuffle_xor(x, distance));
+  return x;
+}
+
+inline float warp_sum(float x) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) x += shuffle_xor(x, distance);
+  return x;
+}
+
+/// Waits until the grid that this one was launched to overlap has ended, and its stores are seen.
+inline void wait_for_earlier_grid() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
 /// One lane of the warp, chosen by the hardware; the compiler knows it is one.

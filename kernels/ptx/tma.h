@@ -31,4 +31,14 @@ inline void tma_load(unsigned destination, const void* map, unsigned barrier, in
       : "memory");
 }
 
+/// The same with one more axis behind the columns, which the box spans from its beginning.
+inline void tma_load_whole_axis(unsigned destination, const void* map, unsigned barrier, int column,
+                                int row, int head, int batch, unsigned long long policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%3, 0, %4, %5, %6}], [%2], %7;" ::"r"(destination),
+      "l"(map), "r"(barrier), "r"(column), "r"(row), "r"(head), "r"(batch), "l"(policy)
+      : "memory");
+}
+
 }  // namespace tilewright::kernels

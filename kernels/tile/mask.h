@@ -15,11 +15,11 @@ struct RowBands {
   int first[2];
   int count[2];
 
-  static RowBands of(const schedule::MaskRule& rule, int row) {
+  static RowBands of(const schedule::MaskRule& rule, int first_query, int second_query) {
     RowBands bands;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const schedule::KeyRange keys = rule.row(row + 8 * r);
+      const schedule::KeyRange keys = rule.row(r == 0 ? first_query : second_query);
       bands.first[r] = static_cast<int>(keys.begin);
       bands.count[r] = static_cast<int>(keys.size());
     }

@@ -69,16 +69,16 @@ struct OnlineSoftmax {
     exponentiate<Row>(scores, c, rescale);
   }
 
-  /// Completes the sums. sink: a base-2 logit that joins the denominator (-infinity: none). lse:
+  /// Completes the sums. sink: base-2 logits that join the denominators (-infinity: none). lse:
   /// natural. normalise: what O must be multiplied by; 0 for a row that saw no key.
-  void finish(float c, float sink, float (&normalise)[2], float (&lse)[2]) {
+  void finish(float c, const float (&sink)[2], float (&normalise)[2], float (&lse)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float seen = row_max[r] == -kInfinity ? -kInfinity : row_max[r] * c;
-      const float greatest = fmaxf(seen, sink);
+      const float greatest = fmaxf(seen, sink[r]);
       const float reference = greatest == -kInfinity ? 0.0f : greatest;
       const float scale = exp2_fast(seen - reference);
-      const float sum = quad_sum(row_sum[r]) * scale + exp2_fast(sink - reference);
+      const float sum = quad_sum(row_sum[r]) * scale + exp2_fast(sink[r] - reference);
       normalise[r] = sum == 0.0f ? 0.0f : scale * reciprocal(sum);
       lse[r] = (reference + log2_fast(sum)) * kLn2;
     }

@@ -2,7 +2,8 @@
 // work is.
 //
 // Heads are walked in groups whose K and V stay in L2: those of all batches in one list, or, where
-// lengths differ, batch by batch. Under a causal mask a group's longest tiles come first. Blocks
+// lengths differ, batch by batch. Under a causal mask a group's longest tiles come first. Groups
+// are of like size: a small last one would begin its longest tiles when the others are done. Blocks
 // draw numbers from a counter in global memory, as late as hides the trip there: what a block has
 // drawn no other can take from it when the work runs out.
 #pragma once
@@ -11,6 +12,7 @@
 #include "kernels/ptx/thread.h"
 #include "kernels/tile/sequence_of.h"
 #include "schedule/hopper_forward.h"
+#include "schedule/share.h"
 #include "schedule/tile_walk.h"
 
 namespace tilewright::kernels {
@@ -20,10 +22,10 @@ namespace tilewright::kernels {
 struct alignas(16) WorkItem {
   int valid;  ///< 0: there is no more work
   int batch;
-  int head;
+  int head;  ///< the first of its pack
   int kv_head;
   int split;
-  int q_begin;      ///< the tile's first row, within its sequence
+  int q_begin;      ///< the tile's first token, within its sequence
   int q_first_row;  ///< the sequence's first row, within its operand
   int kv_first_row;
   int q_len;
@@ -41,11 +43,21 @@ struct alignas(16) WorkItem {
   schedule::MaskRule mask_rule() const { return {q_len, kv_len, mask_low, mask_high}; }
 };
 
+/// How query heads share a tile.
+template <schedule::HopperForwardSpecialisation kSpec>
+schedule::HeadPack head_pack(const HopperForwardParams& params) {
+  if constexpr (schedule::packs_heads(kSpec)) return params.pack;
+  return {};
+}
+
 /// Used by one whole warp of each block.
 template <schedule::HopperForwardSpecialisation kSpec>
 class Scheduler {
  public:
-  explicit Scheduler(const HopperForwardParams& params) : params_(params) {}
+  explicit Scheduler(const HopperForwardParams& params)
+      : params_(params),
+        tile_tokens_(schedule::consumer_warpgroups(kSpec) * head_pack<kSpec>(params).tokens),
+        head_packs_(params.heads / head_pack<kSpec>(params).heads) {}
 
   /// Writes the block's next work item; false if there is none. A block's first is its own number.
   bool next(WorkItem& item) {
@@ -78,11 +90,11 @@ class Scheduler {
     return warp_uniform(number) + static_cast<int>(gridDim.x);
   }
 
-  int query_tiles(int q_len) const { return (q_len + kSpec.tile.q_rows - 1) / kSpec.tile.q_rows; }
+  int query_tiles(int q_len) const { return (q_len + tile_tokens_ - 1) / tile_tokens_; }
 
   int tiles_of(int batch) const {
     const int q_len = static_cast<int>(sequence_of(params_.q_lengths, batch).tokens);
-    return query_tiles(q_len) * params_.heads * params_.splits;
+    return query_tiles(q_len) * head_packs_ * params_.splits;
   }
 
   /// The batch of tile `rank`, which becomes the tile's rank within it. Numbers only rise, so the
@@ -108,33 +120,35 @@ class Scheduler {
     return params_.batch;
   }
 
-  /// Tile `rank` of the list of heads: those of this batch, or of all.
+  /// Tile `rank` of the list of packs of heads: those of this batch, or of all.
   void describe(WorkItem& item, int batch, int rank) const {
     const schedule::Sequence q = sequence_of(params_.q_lengths, batch);
     const int q_tiles = query_tiles(static_cast<int>(q.tokens));
     const int tiles_per_head = q_tiles * params_.splits;
-    const int group = rank / (params_.head_group * tiles_per_head);
-    const int first_head = group * params_.head_group;
     const bool fixed = params_.q_lengths.kind == LengthKind::fixed;
-    const int heads = params_.heads * (fixed ? params_.batch : 1);
-    const int group_heads = static_cast<int>(schedule::min(params_.head_group, heads - first_head));
-    rank -= first_head * tiles_per_head;
-    const int head = first_head + rank % group_heads;
-    rank /= group_heads;
+    const int packs_per_kv_head = params_.heads_per_kv_head / head_pack<kSpec>(params_).heads;
+    const int kv_heads = head_packs_ * (fixed ? params_.batch : 1) / packs_per_kv_head;
+    const schedule::Share group = schedule::share_of(rank / (tiles_per_head * packs_per_kv_head),
+                                                     kv_heads, params_.head_groups);
+    const int first_pack = group.first * packs_per_kv_head;
+    const int group_packs = group.size * packs_per_kv_head;
+    rank -= first_pack * tiles_per_head;
+    const int pack = first_pack + rank % group_packs;
+    rank /= group_packs;
 
-    item.batch = fixed ? head / params_.heads : batch;
-    item.head = fixed ? head % params_.heads : head;
+    item.batch = fixed ? pack / head_packs_ : batch;
+    item.head = (fixed ? pack % head_packs_ : pack) * head_pack<kSpec>(params_).heads;
     item.kv_head = item.head / params_.heads_per_kv_head;
     item.split = rank % params_.splits;
     rank /= params_.splits;
     const schedule::Sequence kv = sequence_of(params_.kv_lengths, item.batch);
-    item.q_begin = (kSpec.banded ? q_tiles - 1 - rank : rank) * kSpec.tile.q_rows;
+    item.q_begin = (kSpec.banded ? q_tiles - 1 - rank : rank) * tile_tokens_;
     item.q_first_row = static_cast<int>(q.first_row);
     item.kv_first_row = static_cast<int>(kv.first_row);
     item.q_len = static_cast<int>(q.tokens);
     item.kv_len = static_cast<int>(kv.tokens);
 
-    const schedule::Index q_end = schedule::min(item.q_begin + kSpec.tile.q_rows, q.tokens);
+    const schedule::Index q_end = schedule::min(item.q_begin + tile_tokens_, q.tokens);
     const schedule::MaskRule rule =
         kSpec.banded
             ? schedule::make_mask_rule(item.q_len, item.kv_len, false, params_.bottom_right != 0,
@@ -152,6 +166,8 @@ class Scheduler {
   }
 
   const HopperForwardParams& params_;
+  int tile_tokens_;
+  int head_packs_;
   bool drawn_ = false;   ///< whether the block's own number is spent
   int first_batch_ = 0;  ///< where the next search starts,
   int first_rank_ = 0;   ///< and the number of that batch's first tile

@@ -70,6 +70,14 @@ HopperDims hopper_dims(std::int64_t qk_dim, std::int64_t v_dim) {
   return {both, both};
 }
 
+std::int64_t hopper_packed_heads(const AttentionProblem& problem) {
+  if (!schedule::can_pack_heads(hopper_specialisation(problem, ForwardPlan{}))) return 1;
+  const std::int64_t group = std::max<std::int64_t>(problem.group(), 1);
+  std::int64_t heads = std::min<std::int64_t>(group, schedule::kRowsPerConsumer);
+  while (group % heads != 0) --heads;
+  return heads;
+}
+
 bool hopper_banded(const AttentionProblem& problem) {
   const Mask& mask = problem.spec().mask;
   return mask.causal || mask.window_left >= 0 || mask.window_right >= 0;
@@ -104,16 +112,22 @@ HopperWorkspace hopper_workspace(const AttentionProblem& problem, std::int64_t k
   return workspace;
 }
 
+std::int64_t hopper_tile_tokens(const ForwardPlan& forward) {
+  const int packed_heads = static_cast<int>(forward.packed_heads);
+  return forward.tile.q_rows / schedule::kRowsPerConsumer *
+         schedule::head_pack(packed_heads).tokens;
+}
+
 std::int64_t hopper_tiles(const AttentionProblem& problem, const ForwardPlan& forward) {
   const AttentionSpec& spec = problem.spec();
-  const std::int64_t q_rows = forward.tile.q_rows;
+  const std::int64_t tokens = hopper_tile_tokens(forward);
   const Lengths& lengths = spec.q_lengths;
-  std::int64_t tiles = spec.batch * ((lengths.max_tokens + q_rows - 1) / q_rows);
+  std::int64_t tiles = spec.batch * ((lengths.max_tokens + tokens - 1) / tokens);
   if (lengths.kind == LengthKind::cumulative) {
     // Each sequence wastes at most one tile.
-    tiles = std::min(tiles, lengths.total_tokens / q_rows + spec.batch);
+    tiles = std::min(tiles, lengths.total_tokens / tokens + spec.batch);
   }
-  return tiles * spec.heads * forward.kv_splits;
+  return tiles * (spec.heads / forward.packed_heads) * forward.kv_splits;
 }
 
 }  // namespace tilewright

@@ -19,6 +19,10 @@ struct HopperDims {
 };
 HopperDims hopper_dims(std::int64_t qk_dim, std::int64_t v_dim);
 
+/// How many query heads can share a query tile: those of a group, or the largest part of it that a
+/// consumer's rows hold; 1 where kernels cannot.
+std::int64_t hopper_packed_heads(const AttentionProblem& problem);
+
 /// Whether the mask is compiled in: causal or windowed.
 bool hopper_banded(const AttentionProblem& problem);
 
@@ -34,6 +38,9 @@ struct HopperWorkspace {
 };
 inline constexpr std::int64_t kHopperControlBytes = 256;
 HopperWorkspace hopper_workspace(const AttentionProblem& problem, std::int64_t kv_splits);
+
+/// Tokens of a query tile, whose rows its packed heads share.
+std::int64_t hopper_tile_tokens(const ForwardPlan& forward);
 
 /// Tiles of queries (times heads, batch and splits) at the length bounds: no more are ever run.
 std::int64_t hopper_tiles(const AttentionProblem& problem, const ForwardPlan& forward);

@@ -14,12 +14,21 @@ using schedule::HopperForwardSpecialisation;
 using schedule::max;
 using schedule::min;
 
+// A tile of one consumer by the time of one of two: a guess, since the two hide each other's
+// softmax.
+constexpr double kFewQueriesTime = 0.7;
+
 class HopperModel : public KernelModel {
  public:
   HopperModel(const AttentionProblem& problem, const Machine& machine, Placement placement)
       : KernelModel(problem, machine), placement_(std::move(placement)) {
     base_ = hopper_specialisation(problem, ForwardPlan{});
     preferred_ = schedule::preferred_tile(base_, problem.kv_len());
+    if (schedule::can_pack_heads(base_) &&
+        kFewQueriesTime * static_cast<double>(query_tiles(schedule::kRowsPerConsumer)) <
+            static_cast<double>(query_tiles(preferred_.q_rows))) {
+      preferred_ = schedule::few_queries_tile(base_);
+    }
     for (std::size_t i = 0; i < machine.stores.size(); ++i) {
       if (machine.stores[i].name == "shared memory") shared_ = i;
       if (machine.stores[i].name == "registers") registers_ = i;
@@ -36,19 +45,18 @@ class HopperModel : public KernelModel {
                   const std::function<bool(const Choice&)>& visit) const override {
     // The tile that is shipped compiled, where it fits; others wait for measurements that favour
     // them.
-    if (visit_splits({schedule, {preferred_.q_rows, preferred_.kv_rows}, preferred_.stages, 1, 1},
-                     visit)) {
-      return;
-    }
-    for (const Index q_rows : {128, 192}) {
+    Choice shipped = least(schedule, {preferred_.q_rows, preferred_.kv_rows});
+    shipped.stages = preferred_.stages;
+    if (visit_splits(shipped, visit)) return;
+    for (const Index q_rows : {64, 128, 192}) {
       for (Index kv_rows = 16; kv_rows <= 256; kv_rows += 16) {
-        if (!visit_splits({schedule, {q_rows, kv_rows}, 2, 1, 1}, visit)) break;
+        if (!visit_splits(least(schedule, {q_rows, kv_rows}), visit)) break;
       }
     }
   }
 
   Choice least(Schedule schedule, const Tile& tile) const override {
-    return {schedule, tile, 2, 1, 1};
+    return {schedule, tile, 2, 1, packed_heads(tile.q_rows)};
   }
 
   bool legal(const Choice& choice) const override {
@@ -56,7 +64,7 @@ class HopperModel : public KernelModel {
   }
 
   std::string legal_tiles() const override {
-    return "q_rows 128 or 192, kv_rows a multiple of 16 up to 256, and registers for scores, "
+    return "q_rows 64, 128 or 192, kv_rows a multiple of 16 up to 256, and registers for scores, "
            "probabilities and output";
   }
 
@@ -76,20 +84,21 @@ class HopperModel : public KernelModel {
 
   TimeModel time(const Choice& choice) const override {
     TimeInputs in = inputs_;
-    in.shape = shape();
+    in.shape = shape(choice);
     return q_outer_time(
         in, {choice.tile, choice.stages, base_.qk_dim, base_.v_dim, shape().element_bytes},
         choice.kv_splits);
   }
 
   Traffic traffic(const Choice& choice) const override {
-    return q_outer_traffic(shape(), choice.tile, choice.kv_splits, {});
+    return q_outer_traffic(shape(choice), choice.tile, choice.kv_splits, {});
   }
 
   Index workers(const Choice& choice) const override {
     ForwardPlan forward;
     forward.tile = choice.tile;
     forward.kv_splits = choice.kv_splits;
+    forward.packed_heads = choice.packed_heads;
     const Index tiles = hopper_tiles(problem(), forward);
     return max(1, min(machine().units, tiles));
   }
@@ -114,10 +123,22 @@ class HopperModel : public KernelModel {
     return costs;
   }
 
+  /// Tiles of one consumer take what rows there are, of all heads that can share them. That changes
+  /// no bit of the result.
+  Index packed_heads(Index q_rows) const {
+    return q_rows == schedule::kRowsPerConsumer ? hopper_packed_heads(problem()) : 1;
+  }
+
+  Index query_tiles(Index q_rows) const {
+    TrafficShape s = shape();
+    s.packed_heads = packed_heads(q_rows);
+    return key_walks(s) * ceil_div(problem().q_len(), tile_tokens(s, {q_rows, 1}));
+  }
+
   /// The choice, and where its query tiles leave multiprocessors idle also with split keys.
   bool visit_splits(Choice choice, const std::function<bool(const Choice&)>& visit) const {
     if (!visit(choice)) return false;
-    const Index items = shape().sequences * ceil_div(problem().q_len(), choice.tile.q_rows);
+    const Index items = query_tiles(choice.tile.q_rows);
     const Index key_tiles = ceil_div(problem().kv_len(), choice.tile.kv_rows);
     for (Index splits = 2; splits <= min(key_tiles, 128); splits *= 2) {
       if (items == 0 || items * (splits / 2) >= machine().units) break;

@@ -78,6 +78,32 @@ constexpr HopperForwardSpecialisation hopper_forward_specialisation(
 inline constexpr int kWarpgroupThreads = 128;
 inline constexpr int kRowsPerConsumer = 64;  ///< wgmma's M
 
+/// Query heads of one KV head that share a consumer's rows, token by token: row r is token
+/// r / heads of head r % heads. Rows left over stay idle. A run-time argument.
+struct HeadPack {
+  int heads = 1;
+  int tokens = kRowsPerConsumer;  ///< of a consumer
+  int reciprocal = 1 << 16;       ///< ceil(2^16 / heads)
+
+  constexpr int token(int row) const { return row * reciprocal >> 16; }
+  constexpr int head(int row) const { return row - token(row) * heads; }
+};
+
+constexpr HeadPack head_pack(int heads) {
+  return {heads, kRowsPerConsumer / heads, ((1 << 16) + heads - 1) / heads};
+}
+
+/// Whether query heads of a KV head can share a tile: plain copies and ALiBi take its rows to be of
+/// one head.
+constexpr bool can_pack_heads(const HopperForwardSpecialisation& s) {
+  return !s.copy_producer && !s.alibi;
+}
+
+/// Tiles of one consumer are for few queries, and packed.
+constexpr bool packs_heads(const HopperForwardSpecialisation& s) {
+  return s.tile.q_rows == kRowsPerConsumer && can_pack_heads(s);
+}
+
 constexpr int consumer_warpgroups(const HopperForwardSpecialisation& s) {
   return s.tile.q_rows / kRowsPerConsumer;
 }
@@ -96,6 +122,13 @@ constexpr bool ping_pong(const HopperForwardSpecialisation& s) {
 /// up to a head dim of 192; -7% at 256, whose score tiles are narrow.
 constexpr bool early_maximum(const HopperForwardSpecialisation& s) {
   return s.v_dim <= 192;
+}
+
+/// Whether O is rescaled only once the tile's probabilities are there. Measured at 256, with and
+/// without a band: 3% to 4% over rescaling between the exponentials, which is where the assembler
+/// puts it or not as the wind blows; at 64 a loss of 1% to 2%. Beside softcap it would spill.
+constexpr bool late_rescale(const HopperForwardSpecialisation& s) {
+  return s.v_dim > 192 && !s.softcap && !s.alibi;
 }
 
 // --- Shared memory ---
@@ -140,8 +173,8 @@ constexpr int accumulator_registers(const HopperForwardSpecialisation& s) {
   return s.tile.kv_rows / 2 + s.tile.kv_rows / 4 + s.v_dim / 2;
 }
 
-/// What setmaxnreg gives each role. Together no more than the block starts with: 168 or 128 a
-/// thread.
+/// What setmaxnreg gives each role. Together no more than the block starts with: 232, 168 or 128 a
+/// thread, with one, two or three consumers.
 constexpr int consumer_register_limit(const HopperForwardSpecialisation& s) {
   return consumer_warpgroups(s) == 3 ? 160 : 232;
 }
@@ -167,8 +200,8 @@ constexpr bool legal(const HopperForwardSpecialisation& s, int shared_bytes_per_
   const HopperForwardTile& t = s.tile;
   const bool dims = s.qk_dim >= 16 && s.qk_dim <= kMaxHeadDim && s.qk_dim % 16 == 0 &&
                     s.v_dim >= 16 && s.v_dim <= kMaxHeadDim && s.v_dim % 16 == 0;
-  const bool shape = (t.q_rows == 128 || t.q_rows == 192) && t.kv_rows >= 16 && t.kv_rows <= 256 &&
-                     t.kv_rows % 16 == 0 && (t.stages == 2 || t.stages == 4);
+  const bool shape = (t.q_rows == 64 || t.q_rows == 128 || t.q_rows == 192) && t.kv_rows >= 16 &&
+                     t.kv_rows <= 256 && t.kv_rows % 16 == 0 && (t.stages == 2 || t.stages == 4);
   return dims && shape && footprint(s).total_bytes() <= shared_bytes_per_block &&
          accumulator_registers(s) <= accumulator_register_limit(s);
 }
@@ -183,10 +216,18 @@ constexpr int native_dim(int dim) {
   return 0;
 }
 
-/// The tile to use unless the planner or tuning knows better, for native dims and up to kv_tokens
-/// keys; s.tile does not matter. Under a band, short sequences waste less of a small tile (dim 64:
-/// +2% to +5% up to 1024 keys), long ones gain from a large one (dim 128: +1% to +3% from 8192).
-/// Softcap and ALiBi need registers, so that their tiles are narrower; none of these spills.
+/// The tile of few queries, for native dims: one consumer, bound by memory, which 128 KB in flight
+/// keep busy.
+constexpr HopperForwardTile few_queries_tile(const HopperForwardSpecialisation& s) {
+  const int dim = s.qk_dim > s.v_dim ? s.qk_dim : s.v_dim;
+  return {kRowsPerConsumer, dim <= 128 ? 128 : dim <= 192 ? 112 : 80, 2};
+}
+
+/// The tile of others unless the planner or tuning knows better, for native dims and up to
+/// kv_tokens keys; s.tile does not matter. Under a band, short sequences waste less of a
+/// small tile (dim 64: +2% to +5% up to 1024 keys), long ones gain from a large one (dim 128: +1%
+/// to +3% from 8192). Softcap and ALiBi need registers, so that their tiles are narrower; none of
+/// these spills.
 constexpr HopperForwardTile preferred_tile(const HopperForwardSpecialisation& s,
                                            long long kv_tokens) {
   const int dim = s.qk_dim > s.v_dim ? s.qk_dim : s.v_dim;

@@ -84,6 +84,33 @@ TEST(Numbers, softcap_and_alibi_at_every_native_head_dim) {
   }
 }
 
+// Few queries of many heads a KV head: a backend may put the heads of a group into one tile.
+TEST(Numbers, groups_of_heads_with_few_queries) {
+  reference::Random random(test::first_seed(7));
+  for (const std::int64_t group : {2, 3, 4, 7, 8, 16, 33, 64, 65}) {
+    for (const std::int64_t q_len : {1, 2, 5, 9, 31, 70}) {
+      Case what =
+          fixed_case(q_len, random.integer(1, 300), random.choose({DType::bf16, DType::f16}));
+      what.seed = random.bits();
+      what.spec.batch = 2;
+      what.spec.kv_heads = group > 16 ? 1 : 2;
+      what.spec.heads = group * what.spec.kv_heads;
+      what.spec.qk_dim = random.choose<std::int64_t>({64, 128});
+      what.spec.mask.causal = random.chance(0.5);
+      if (random.chance(0.3)) what.spec.mask.window_left = random.integer(0, 100);
+      if (random.chance(0.5)) what.spec.sinks = PerHead::per_batch_head;
+      if (random.chance(0.3)) what.spec.o_dtype = DType::f32;
+      if (random.chance(0.5)) {
+        const auto tokens = static_cast<std::int32_t>(q_len);
+        what.spec.q_lengths.kind = LengthKind::cumulative;
+        what.spec.q_lengths.total_tokens = q_len + 1;
+        what.q_lengths = {0, 1, tokens + 1};
+      }
+      expect_conforms(what);
+    }
+  }
+}
+
 TEST(Numbers, any_finite_scale) {
   for (const double scale : {0.0, -1.0, 1e-30, 3.0, -250.0}) {
     Case what = fixed_case(30, 40);

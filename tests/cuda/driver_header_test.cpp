@@ -63,7 +63,7 @@ TEST(DriverHeader, EntryPointsTakeTheSameArguments) {
   expect_compatible<decltype(DriverApi::kernel_get_function), decltype(cuKernelGetFunction)>();
   expect_compatible<decltype(DriverApi::function_get_attribute), decltype(cuFuncGetAttribute)>();
   expect_compatible<decltype(DriverApi::function_set_attribute), decltype(cuFuncSetAttribute)>();
-  expect_compatible<decltype(DriverApi::launch_kernel), decltype(cuLaunchKernel)>();
+  expect_compatible<decltype(DriverApi::launch_kernel), decltype(cuLaunchKernelEx)>();
   expect_compatible<decltype(DriverApi::tensor_map_encode_tiled),
                     decltype(cuTensorMapEncodeTiled)>();
   expect_compatible<decltype(DriverApi::memory_allocate), decltype(cuMemAlloc)>();
@@ -137,6 +137,20 @@ TEST(DriverHeader, EnumeratorsHaveTheSameValues) {
   expect_value(TensorMapPromotion::l2_128_bytes, CU_TENSOR_MAP_L2_PROMOTION_L2_128B);
   expect_value(TensorMapPromotion::l2_256_bytes, CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
   expect_value(TensorMapFill::zeros, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+TEST(DriverHeader, LaunchesAreDescribedAlike) {
+  expect_value(LaunchAttributeId::programmatic_stream_serialization,
+               CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+  static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute));
+  static_assert(offsetof(LaunchAttribute, allowed) == offsetof(CUlaunchAttribute, value));
+  static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig));
+  static_assert(offsetof(LaunchConfig, block) == offsetof(CUlaunchConfig, blockDimX));
+  static_assert(offsetof(LaunchConfig, dynamic_shared_bytes) ==
+                offsetof(CUlaunchConfig, sharedMemBytes));
+  static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));
+  static_assert(offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
+  static_assert(offsetof(LaunchConfig, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
 }
 
 TEST(DriverHeader, TensorMapIsAsLargeAndAlignedAsEncodingRequires) {

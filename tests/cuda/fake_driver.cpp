@@ -70,9 +70,14 @@ R function_set_attribute(FunctionHandle function, FunctionAttribute attribute, i
   }
   return R::success;
 }
-R launch_kernel(FunctionHandle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                unsigned by, unsigned bz, unsigned shared, StreamHandle stream, void**, void**) {
-  fake_driver().launches.push_back({function, {gx, gy, gz}, {bx, by, bz}, shared, stream});
+R launch_kernel(const LaunchConfig* config, FunctionHandle function, void**, void**) {
+  const auto& [grid, block, shared, stream, attributes, count] = *config;
+  fake_driver().launches.push_back({function,
+                                    {grid[0], grid[1], grid[2]},
+                                    {block[0], block[1], block[2]},
+                                    shared,
+                                    stream,
+                                    count == 1 && attributes->allowed == 1});
   return fake_driver().launch_result;
 }
 R tensor_map_encode_tiled(TensorMap* map, TensorMapDataType, std::uint32_t rank, void* address,
@@ -80,7 +85,8 @@ R tensor_map_encode_tiled(TensorMap* map, TensorMapDataType, std::uint32_t rank,
                           const std::uint32_t* box, const std::uint32_t*, TensorMapInterleave,
                           TensorMapSwizzle, TensorMapPromotion, TensorMapFill) {
   // What the driver refuses: misaligned addresses and strides, empty extents, boxes over 256.
-  if (rank != 4 || reinterpret_cast<std::uintptr_t>(address) % 16 != 0) return R::invalid_value;
+  if (rank < 4 || rank > 5 || reinterpret_cast<std::uintptr_t>(address) % 16 != 0)
+    return R::invalid_value;
   for (std::uint32_t axis = 0; axis < rank; ++axis) {
     if (dims[axis] == 0 || dims[axis] > (std::uint64_t{1} << 32) || box[axis] == 0 ||
         box[axis] > 256) {
@@ -91,9 +97,11 @@ R tensor_map_encode_tiled(TensorMap* map, TensorMapDataType, std::uint32_t rank,
       return R::invalid_value;
     }
   }
-  for (std::uint32_t axis = 0; axis < 4; ++axis) map->opaque[axis] = dims[axis];
-  for (std::uint32_t axis = 0; axis < 3; ++axis) map->opaque[4 + axis] = strides[axis];
-  for (std::uint32_t axis = 0; axis < 4; ++axis) map->opaque[8 + axis] = box[axis];
+  for (std::uint32_t axis = 0; axis < rank; ++axis) {
+    map->opaque[axis] = dims[axis];
+    if (axis > 0) map->opaque[4 + axis] = strides[axis - 1];
+    map->opaque[10 + axis] = box[axis];
+  }
   return R::success;
 }
 R memory_set_async(DevicePointer address, unsigned char value, std::size_t bytes, StreamHandle) {

@@ -20,6 +20,7 @@ struct FakeDriver {
     unsigned block[3];
     unsigned dynamic_shared_bytes;
     StreamHandle stream;
+    bool overlaps;  ///< may begin before the kernel ahead of it ends
   };
 
   int version = 13000;

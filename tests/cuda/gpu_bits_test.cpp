@@ -109,6 +109,25 @@ TEST_P(GpuBits, OfPInRegistersAndInSharedMemoryAreEqual) {
   }
 }
 
+TEST_P(GpuBits, OfHeadsThatShareATileAndOfHeadsApartAreEqual) {
+  for (const std::int64_t queries : {1, 3, 40}) {
+    AttentionSpec spec = spec_of(GetParam(), DType::bf16, true);
+    spec.q_lengths.max_tokens = queries;
+    make_inputs(spec);
+    PlanOptions options;
+    options.tile = plan_of(spec).forward().tile;
+    options.tile->q_rows = 64;
+    const Plan packed = plan_of(spec, options);
+    EXPECT_EQ(packed.forward().packed_heads, 2);
+    options.tile->q_rows = 128;
+    const Plan apart = plan_of(spec, options);
+    EXPECT_EQ(apart.forward().packed_heads, 1);
+    SCOPED_TRACE(to_text(packed));
+    const RunOptions run_options = options_for(packed);
+    EXPECT_TRUE(bits(packed, run_options) == bits(apart, run_options));
+  }
+}
+
 TEST_P(GpuBits, Case13_OfThirtyRunsAreEqual) {
   for (const std::int64_t splits : {1, 3}) {
     const AttentionSpec spec = spec_of(GetParam(), DType::bf16, true);

@@ -233,15 +233,61 @@ TEST_F(HopperForward, TensorMapsDescribeTheProblemsOwnExtents) {
   spec.v_dim = 104;
   const kernels::HopperForwardParams p = params(spec);
   const auto expect = [](const kernels::TensorMap& map, std::initializer_list<unsigned> extents,
-                         unsigned box_rows) {
+                         int rows_axis, unsigned box_rows) {
     int at = 0;
     for (const unsigned extent : extents) EXPECT_EQ(map.words[at++], extent);
-    EXPECT_EQ(map.words[8], 64u);
-    EXPECT_EQ(map.words[9], box_rows);
+    EXPECT_EQ(map.words[10], 64u);
+    EXPECT_EQ(map.words[10 + rows_axis], box_rows);
   };
-  expect(p.q_map, {120, 1000, 8, 2}, 64);
-  expect(p.k_map, {120, 3000, 2, 2}, 128);
-  expect(p.v_map, {104, 3000, 2, 2}, 128);
+  expect(p.q_map, {120, 1000, 8, 2}, 1, 64);
+  expect(p.k_map, {120, 3000, 2, 2}, 1, 128);
+  expect(p.v_map, {104, 3000, 2, 2}, 1, 128);
+}
+
+TEST_F(HopperForward, HeadsOfAPackShareQueryTiles) {
+  AttentionSpec spec = some_spec();
+  spec.q_lengths.max_tokens = 5;
+  Plan plan = plan_of(spec);
+  EXPECT_EQ(hopper_tiles(plan.problem, plan.forward()), 16) << "a tile for each of 2 x 8 heads";
+  ForwardPlan& forward = std::get<ForwardPlan>(plan.kernel);
+  forward.tile.q_rows = 64;
+  forward.packed_heads = 4;
+  EXPECT_EQ(hopper_tile_tokens(forward), 16);
+  EXPECT_EQ(hopper_tiles(plan.problem, forward), 4) << "of 4 heads x 16 tokens";
+  const auto p = hopper_forward_params(driver_, plan, tensors_, memory_);
+  ASSERT_TRUE(p.ok()) << p.status().message();
+  EXPECT_EQ(p->pack.heads, 4);
+  EXPECT_EQ(p->pack.tokens, 16);
+  const unsigned extents[] = {128, 4, 5, 2, 2};
+  for (int axis = 0; axis < 5; ++axis) EXPECT_EQ(p->q_map.words[axis], extents[axis]);
+  EXPECT_EQ(p->q_map.words[11], 4u) << "of the box: heads";
+  EXPECT_EQ(p->q_map.words[12], 16u) << "tokens";
+}
+
+TEST_F(HopperForward, PacksAreOfGroupsThatKernelsCanShare) {
+  const auto packed = [](auto change) {
+    AttentionSpec spec = some_spec();
+    change(spec);
+    return hopper_packed_heads(*AttentionProblem::create(spec));
+  };
+  EXPECT_EQ(packed([](AttentionSpec&) {}), 4);
+  EXPECT_EQ(packed([](AttentionSpec& s) { s.heads = 14; }), 7);
+  EXPECT_EQ(packed([](AttentionSpec& s) { s.heads = 256; }), 64) << "a consumer's rows";
+  EXPECT_EQ(packed([](AttentionSpec& s) { s.heads = 192; }), 48) << "half of 96";
+  EXPECT_EQ(packed([](AttentionSpec& s) { s.heads = 134; }), 1) << "67 have no parts";
+  EXPECT_EQ(packed([](AttentionSpec& s) { s.alibi = PerHead::per_head; }), 1);
+  EXPECT_EQ(packed([](AttentionSpec& s) { s.q.alignment_bytes = 2; }), 1);
+}
+
+TEST(HeadPack, RowsAreTokensTimesHeads) {
+  for (int heads = 1; heads <= schedule::kRowsPerConsumer; ++heads) {
+    const schedule::HeadPack pack = schedule::head_pack(heads);
+    ASSERT_GE(pack.tokens, 1);
+    for (int row = 0; row < schedule::kRowsPerConsumer; ++row) {
+      ASSERT_EQ(pack.token(row), row / heads);
+      ASSERT_EQ(pack.head(row), row % heads);
+    }
+  }
 }
 
 TEST_F(HopperForward, Case09_WhatTheCopyEngineCannotReadIsCopiedByThreads) {
@@ -269,21 +315,22 @@ TEST_F(HopperForward, Case11_EveryHeadDimHasAKernelOfAShippedPair) {
 TEST_F(HopperForward, HeadsSideBySideFillTheMultiprocessorsAndStayInTheCache) {
   AttentionSpec spec = some_spec();
   spec.heads = 64;
-  spec.kv_heads = 16;
+  spec.kv_heads = 16;  // 32 in both batches
   spec.kv_lengths.max_tokens = 1000;
-  spec.q_lengths.max_tokens = 1024;  // 8 query tiles a head: two for each of 132 multiprocessors
-  EXPECT_EQ(params(spec).head_group, 36) << "whole groups of 4";
-  spec.q_lengths.max_tokens = 512;  // 4 query tiles: one each
-  EXPECT_EQ(params(spec).head_group, 36);
+  spec.q_lengths.max_tokens = 1024;  // 1024 query tiles: two for each of 132 multiprocessors
+  EXPECT_EQ(params(spec).head_groups, 4);
+  spec.q_lengths.max_tokens = 512;  // 512, four a head: one each
+  EXPECT_EQ(params(spec).head_groups, 4);
   spec.q_lengths.max_tokens = 128;
-  EXPECT_EQ(params(spec).head_group, 128) << "all, of both batches";
-  spec.kv_lengths.max_tokens = 16384;  // 8 MiB a kv head
-  EXPECT_EQ(params(spec).head_group, 16) << "32 MiB";
+  EXPECT_EQ(params(spec).head_groups, 1);
+  spec.kv_lengths.max_tokens = 16384;  // 8 MiB a KV head
+  EXPECT_EQ(params(spec).head_groups, 8) << "of 32 MiB";
   spec.kv_lengths.max_tokens = 1 << 20;
-  EXPECT_EQ(params(spec).head_group, 4) << "at least one";
-  spec.kv_lengths.max_tokens = 0;
+  EXPECT_EQ(params(spec).head_groups, 32) << "no more than there are KV heads";
   spec.q_lengths.kind = LengthKind::per_sequence;
-  EXPECT_EQ(params(spec).head_group, 64) << "no more than all of a batch";
+  EXPECT_EQ(params(spec).head_groups, 16) << "of a batch";
+  spec.kv_lengths.max_tokens = 0;
+  EXPECT_EQ(params(spec).head_groups, 1);
 }
 
 TEST_F(HopperForward, SplitsNeedFp32PartialResultsInTheWorkspace) {
@@ -314,6 +361,14 @@ TEST_F(HopperForward, SplitPlansLaunchTheMergeAfterTheParts) {
   EXPECT_EQ(fake_driver().launches[0].grid[0], 132u);
   EXPECT_EQ(fake_driver().launches[1].block[0], 256u);
   EXPECT_EQ(fake_driver().launches[1].grid[0], 2000u) << "a warp for each of 16000 rows";
+  EXPECT_FALSE(fake_driver().launches[0].overlaps) << "it may overwrite what the last merge reads";
+  EXPECT_TRUE(fake_driver().launches[1].overlaps);
+  fake_driver().capture = CaptureStatus::active;
+  ASSERT_TRUE(run_hopper_forward(runtime(), plan, tensors_, options_).ok());
+  EXPECT_TRUE(fake_driver().launches[3].overlaps);
+  fake_driver().version = 12020;
+  ASSERT_TRUE(run_hopper_forward(runtime(), plan, tensors_, options_).ok());
+  EXPECT_FALSE(fake_driver().launches[5].overlaps) << "graphs of that driver cannot hold it";
 
   const auto parts = hopper_forward_params(driver_, plan, tensors_, memory_);
   ASSERT_TRUE(parts.ok());

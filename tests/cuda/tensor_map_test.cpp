@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "tests/cuda/fake_driver.h"
@@ -49,18 +50,33 @@ TEST(Case09_TensorMap, StridesOfAxesOfOneElementAreIgnored) {
   shape.strides.head = 0;
   EXPECT_EQ(copy_engine_refusal("q", shape), "");
   alignas(16) static char data[16];
-  EXPECT_TRUE(encode_tensor_map(fake_driver_api(), "q", shape, data, 64, 128).ok());
+  EXPECT_TRUE(encode_tensor_map(fake_driver_api(), "q", shape, data, {64, 128}).ok());
 }
 
 TEST(Case09_TensorMap, DescribesExtentsStridesAndBox) {
   alignas(16) static char data[16];
   const Result<TensorMap> map =
-      encode_tensor_map(fake_driver_api(), "q", good_shape(), data, 64, 128);
+      encode_tensor_map(fake_driver_api(), "q", good_shape(), data, {64, 128});
   ASSERT_TRUE(map.ok()) << map.status().message();
-  const std::uint64_t expected[11] = {128, 100, 4, 2, 1024, 256, 102400, 64, 128, 1, 1};
-  for (int at = 0; at < 4; ++at) EXPECT_EQ(map->opaque[at], expected[at]);
-  for (int at = 4; at < 7; ++at) EXPECT_EQ(map->opaque[at], expected[at]);
-  for (int at = 8; at < 12; ++at) EXPECT_EQ(map->opaque[at], expected[at - 1]);
+  const std::uint64_t extents[] = {128, 100, 4, 2};
+  const std::uint64_t strides[] = {1024, 256, 102400};
+  const std::uint64_t box[] = {64, 128, 1, 1};
+  EXPECT_TRUE(std::equal(extents, extents + 4, map->opaque));
+  EXPECT_TRUE(std::equal(strides, strides + 3, map->opaque + 5));
+  EXPECT_TRUE(std::equal(box, box + 4, map->opaque + 10));
+}
+
+TEST(Case09_TensorMap, HeadsOfAPackComeBeforeRows) {
+  alignas(16) static char data[16];
+  const Result<TensorMap> map =
+      encode_tensor_map(fake_driver_api(), "q", good_shape(), data, {64, 32, 2});
+  ASSERT_TRUE(map.ok()) << map.status().message();
+  const std::uint64_t extents[] = {128, 2, 100, 2, 2};
+  const std::uint64_t strides[] = {256, 1024, 512, 102400};
+  const std::uint64_t box[] = {64, 2, 32, 1, 1};
+  EXPECT_TRUE(std::equal(extents, extents + 5, map->opaque));
+  EXPECT_TRUE(std::equal(strides, strides + 4, map->opaque + 5));
+  EXPECT_TRUE(std::equal(box, box + 5, map->opaque + 10));
 }
 
 TEST(Case09_TensorMap, EmptyOperandsEncodeAsOneElement) {
@@ -69,7 +85,7 @@ TEST(Case09_TensorMap, EmptyOperandsEncodeAsOneElement) {
   shape.batch = 0;
   alignas(16) static char data[16];
   EXPECT_EQ(copy_engine_refusal("q", shape), "");
-  EXPECT_TRUE(encode_tensor_map(fake_driver_api(), "q", shape, data, 64, 128).ok());
+  EXPECT_TRUE(encode_tensor_map(fake_driver_api(), "q", shape, data, {64, 128}).ok());
 }
 
 TEST(Case09_TensorMap, WhateverIsNotRefusedEncodes) {
@@ -93,7 +109,7 @@ TEST(Case09_TensorMap, WhateverIsNotRefusedEncodes) {
     shape.alignment_bytes = pick({2, 16, 128});
     if (!copy_engine_refusal("v", shape).empty()) continue;
     ++accepted;
-    const Result<TensorMap> map = encode_tensor_map(fake_driver_api(), "v", shape, data, 64, 176);
+    const Result<TensorMap> map = encode_tensor_map(fake_driver_api(), "v", shape, data, {64, 176});
     ASSERT_TRUE(map.ok()) << map.status().message();
   }
   EXPECT_GT(accepted, 50);
@@ -103,7 +119,7 @@ TEST(Case09_TensorMap, DriversRefusalIsReported) {
   static char data[32];
   const char* odd = data + (reinterpret_cast<std::uintptr_t>(data) % 16 == 8 ? 0 : 8);
   const Result<TensorMap> map =
-      encode_tensor_map(fake_driver_api(), "q", good_shape(), odd + 1, 64, 128);
+      encode_tensor_map(fake_driver_api(), "q", good_shape(), odd + 1, {64, 128});
   ASSERT_FALSE(map.ok());
   EXPECT_NE(map.status().message().find("describing q"), std::string::npos)
       << map.status().message();

@@ -270,6 +270,38 @@ TEST(Planner, HopperPlansAreWhatTheKernelsAccept) {
   }
 }
 
+TEST(Planner, HopperPacksAGroupsHeadsWhereThatSparesQueryTiles) {
+  const Machine machine = profile("h200");
+  AttentionSpec spec = square(8192, 128, DType::bf16);
+  spec.batch = 16;
+  spec.heads = 64;
+  spec.kv_heads = 8;
+  spec.q.alignment_bytes = spec.k.alignment_bytes = spec.v.alignment_bytes = 16;
+  const auto packed = [&](std::int64_t q_len, const PlanOptions& options = {}) {
+    spec.q_lengths.max_tokens = q_len;
+    return plan(problem(spec), machine, options)->forward().packed_heads;
+  };
+  for (const std::int64_t few : {1, 4, 8, 17, 64}) {
+    EXPECT_EQ(packed(few), 8) << few;
+    EXPECT_EQ(plan(problem(spec), machine)->forward().tile.q_rows, 64) << few;
+  }
+  for (const std::int64_t many : {128, 256, 2048, 8192}) {
+    EXPECT_EQ(packed(many), 1) << many;
+    EXPECT_EQ(plan(problem(spec), machine)->forward().tile.q_rows, 128) << many;
+  }
+  PlanOptions given;
+  given.tile = Tile{64, 64};
+  EXPECT_EQ(packed(1, given), 8);
+  given.tile = Tile{128, 64};
+  EXPECT_EQ(packed(1, given), 1);
+  packed(1);
+  const Plan whole = plan(problem(spec), machine).value();
+  for (const TensorTraffic& tensor : whole.traffic.tensors) {
+    if (tensor.tensor != "k") continue;
+    EXPECT_EQ(tensor.bytes_read, std::int64_t{16} * 8 * 8192 * 128 * 2) << "K is read once";
+  }
+}
+
 TEST(Planner, FewQueriesSplitTheKeysSoThatEveryUnitWorks) {
   AttentionSpec spec = square(1, 128, DType::bf16);
   spec.heads = 8;
@@ -295,6 +327,7 @@ TEST(Planner, ABatchInvariantPlanDoesNotDependOnNeighbours) {
       for (const std::int64_t batch : {1, 9}) {
         AttentionSpec spec = square(tokens, 128, DType::bf16);
         spec.batch = batch;
+        spec.q.alignment_bytes = spec.k.alignment_bytes = spec.v.alignment_bytes = 16;
         const Result<Plan> chosen = plan(problem(spec), machine, options);
         ASSERT_TRUE(chosen.ok()) << chosen.status().message();
         if (!tile) tile = chosen->forward().tile;

@@ -34,6 +34,7 @@ KernelSource attention_combine_source() {
   source.entry = "attention_combine";
   source.file = "kernels/attention/attention_combine.cu";
   source.threads = device::kCombineThreads;
+  source.dynamic_shared_bytes = device::kCombineSharedBytes;
   return source;
 }
 
@@ -80,10 +81,12 @@ device::AttentionCombineParams attention_combine_params(const Plan& plan,
   return params;
 }
 
-unsigned attention_combine_blocks(const AttentionProblem& problem) {
-  const AttentionSpec& spec = problem.spec();
-  return static_cast<unsigned>(std::clamp<std::int64_t>(
-      device::combine_blocks(spec.batch, spec.heads, problem.q_len()), 1, kMostBlocks));
+unsigned attention_combine_blocks(const Plan& plan) {
+  const AttentionSpec& spec = plan.problem.spec();
+  return static_cast<unsigned>(
+      std::clamp<std::int64_t>(device::combine_blocks(spec.batch, spec.heads, plan.problem.q_len(),
+                                                      static_cast<int>(plan.forward().kv_splits)),
+                               1, kMostBlocks));
 }
 
 }  // namespace tilewright::cuda

@@ -24,6 +24,6 @@ kernels::AttentionCombineParams attention_combine_params(const Plan& plan,
                                                          void* workspace);
 
 /// Blocks to launch: enough for every row, but no more than are worth it.
-unsigned attention_combine_blocks(const AttentionProblem& problem);
+unsigned attention_combine_blocks(const Plan& plan);
 
 }  // namespace tilewright::cuda

@@ -103,7 +103,7 @@ Result<DriverApi> resolve_driver(ResolveSymbol resolve) {
   bind("cuKernelGetFunction", api.kernel_get_function);
   bind("cuFuncGetAttribute", api.function_get_attribute);
   bind("cuFuncSetAttribute", api.function_set_attribute);
-  bind("cuLaunchKernel", api.launch_kernel);
+  bind("cuLaunchKernelEx", api.launch_kernel);
   bind("cuTensorMapEncodeTiled", api.tensor_map_encode_tiled);
   bind("cuMemAlloc", api.memory_allocate);
   bind("cuMemFree", api.memory_free);

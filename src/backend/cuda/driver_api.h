@@ -72,6 +72,26 @@ struct alignas(64) TensorMap {
 };
 static_assert(sizeof(TensorMap) == 128 && alignof(TensorMap) == 64);
 
+/// How a kernel is launched, as CUlaunchConfig.
+enum class LaunchAttributeId : int { programmatic_stream_serialization = 6 };
+
+struct LaunchAttribute {
+  LaunchAttributeId id = LaunchAttributeId::programmatic_stream_serialization;
+  alignas(8) int allowed = 1;  ///< the first of the value's 64 bytes
+  int unused[15] = {};
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+
+struct LaunchConfig {
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned dynamic_shared_bytes = 0;
+  StreamHandle stream = nullptr;
+  LaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
+static_assert(sizeof(LaunchConfig) == 56);
+
 /// The driver's entry points. Tests put their own functions here.
 struct DriverApi {
   DriverResult (*init)(unsigned flags);
@@ -100,9 +120,7 @@ struct DriverApi {
   DriverResult (*kernel_get_function)(FunctionHandle* function, KernelHandle);
   DriverResult (*function_get_attribute)(int* value, FunctionAttribute, FunctionHandle);
   DriverResult (*function_set_attribute)(FunctionHandle, FunctionAttribute, int value);
-  DriverResult (*launch_kernel)(FunctionHandle, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                                unsigned block_x, unsigned block_y, unsigned block_z,
-                                unsigned dynamic_shared_bytes, StreamHandle, void** parameters,
+  DriverResult (*launch_kernel)(const LaunchConfig*, FunctionHandle, void** parameters,
                                 void** extra);
   DriverResult (*tensor_map_encode_tiled)(TensorMap*, TensorMapDataType, std::uint32_t rank,
                                           void* address, const std::uint64_t* dims,

@@ -27,6 +27,9 @@ constexpr std::int64_t kResidentKvBytes = std::int64_t{32} << 20;
 // Query tiles of a head from which re-reads of K and V outweigh the first reads.
 constexpr std::int64_t kManyQueryTiles = 8;
 
+// The driver from which graphs hold launches that overlap.
+constexpr int kCapturesOverlaps = 12030;
+
 constexpr int kRegistersPerMultiprocessor = 65536;
 constexpr int kRegisterGranule = 8;
 
@@ -34,25 +37,28 @@ Status not_supported(std::string message) {
   return {StatusCode::unsupported, std::move(message)};
 }
 
-// How many heads are walked side by side. Enough that every multiprocessor finds a tile (two of
-// them, where sequences are long: the longest come first, and short ones then even out the end);
-// few enough that their K and V stay in L2. Whole groups that share K and V.
-int head_group(const Plan& plan) {
+// How many groups of KV heads are walked one after the other. So few that every multiprocessor
+// finds a tile in one (two of them, where sequences are long: the longest come first, and short
+// ones then even out the end); so many that a group's K and V stay in L2.
+int head_groups(const Plan& plan) {
   const AttentionProblem& problem = plan.problem;
   const AttentionSpec& spec = problem.spec();
   const ForwardPlan& forward = plan.forward();
   const bool one_list = spec.q_lengths.kind == LengthKind::fixed;
+  const std::int64_t batches = one_list ? std::max<std::int64_t>(1, spec.batch) : 1;
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, spec.kv_heads * batches);
   const std::int64_t q_tiles =
-      std::max<std::int64_t>(1, schedule::ceil_div(problem.q_len(), forward.tile.q_rows));
-  const std::int64_t tiles = forward.workers * (q_tiles < kManyQueryTiles ? 1 : 2);
-  const std::int64_t wanted =
-      schedule::ceil_div(tiles, q_tiles * forward.kv_splits * problem.group());
+      std::max<std::int64_t>(1, schedule::ceil_div(problem.q_len(), hopper_tile_tokens(forward)));
+  const std::int64_t tiles =
+      kv_heads * q_tiles * forward.kv_splits * problem.group() / forward.packed_heads;
+  const std::int64_t group_tiles = forward.workers * (q_tiles < kManyQueryTiles ? 1 : 2);
   const auto element = static_cast<std::int64_t>(size_bytes(spec.dtype));
-  const std::int64_t kv_bytes =
+  const std::int64_t kv_head_bytes =
       std::max<std::int64_t>(1, problem.kv_len() * (spec.qk_dim + spec.v_dim) * element);
-  const std::int64_t resident = std::max<std::int64_t>(1, kResidentKvBytes / kv_bytes);
-  const std::int64_t all = spec.kv_heads * (one_list ? std::max<std::int64_t>(1, spec.batch) : 1);
-  return static_cast<int>(std::min({wanted, resident, all}) * problem.group());
+  const std::int64_t resident = std::max<std::int64_t>(1, kResidentKvBytes / kv_head_bytes);
+  const std::int64_t groups = std::max<std::int64_t>((tiles + group_tiles / 2) / group_tiles,
+                                                     schedule::ceil_div(kv_heads, resident));
+  return static_cast<int>(std::clamp<std::int64_t>(groups, 1, kv_heads));
 }
 
 Status check_plan(const Plan& plan) {
@@ -68,10 +74,11 @@ Status check_plan(const Plan& plan) {
 
 Result<device::TensorMap> map_of(const DriverApi& driver, std::string_view operand,
                                  const OperandShape& shape, const void* address,
-                                 const void* stand_in, int box_rows) {
+                                 const void* stand_in, int box_rows, int packed_heads = 0) {
   const bool empty = shape.batch == 0 || shape.rows == 0;
-  const Result<TensorMap> map = encode_tensor_map(
-      driver, operand, shape, empty ? stand_in : address, schedule::kPanelElements, box_rows);
+  const Result<TensorMap> map =
+      encode_tensor_map(driver, operand, shape, empty ? stand_in : address,
+                        {schedule::kPanelElements, box_rows, packed_heads});
   if (!map.ok()) return map.status();
   return std::bit_cast<device::TensorMap>(*map);
 }
@@ -97,14 +104,21 @@ Result<Kernels> load_kernels(const Runtime& runtime, const Plan& plan, bool prep
   return kernels;
 }
 
+// overlaps: the kernel may begin before the one ahead of it in the stream has ended, and waits for
+// that itself.
 Status launch(const DriverApi& driver, std::string_view name, const LoadedKernel& kernel,
-              unsigned blocks, StreamHandle stream, void* params) {
+              unsigned blocks, StreamHandle stream, void* params, bool overlaps = false) {
+  LaunchAttribute attribute;
+  LaunchConfig config;
+  config.grid[0] = blocks;
+  config.block[0] = static_cast<unsigned>(kernel.threads);
+  config.dynamic_shared_bytes = static_cast<unsigned>(kernel.dynamic_shared_bytes);
+  config.stream = stream;
+  config.attributes = &attribute;
+  config.attribute_count = overlaps ? 1 : 0;
   void* arguments[] = {params};
   return check(
-      driver,
-      driver.launch_kernel(kernel.function, blocks, 1, 1, static_cast<unsigned>(kernel.threads), 1,
-                           1, static_cast<unsigned>(kernel.dynamic_shared_bytes), stream, arguments,
-                           nullptr),
+      driver, driver.launch_kernel(&config, kernel.function, arguments, nullptr),
       fmt::format("launching {} with {} blocks of {} threads and {} bytes of shared memory", name,
                   blocks, kernel.threads, kernel.dynamic_shared_bytes));
 }
@@ -124,10 +138,11 @@ KernelSource hopper_forward_source(const schedule::HopperForwardSpecialisation& 
   source.generated_name = "hopper_forward_specialisation.inc";
   source.dynamic_shared_bytes = schedule::footprint(specialisation).total_bytes();
   source.threads = schedule::threads(specialisation);
-  // One block a multiprocessor starts with as many as all its threads can have; the roles then
-  // trade.
+  // One block a multiprocessor starts with as many as all its threads can have, up to what a
+  // consumer takes; the roles then trade.
   source.planned_registers =
-      kRegistersPerMultiprocessor / source.threads / kRegisterGranule * kRegisterGranule;
+      std::min(kRegistersPerMultiprocessor / source.threads / kRegisterGranule * kRegisterGranule,
+               schedule::consumer_register_limit(specialisation));
   // Each step of 16 along the head dim, and along the keys, is an instruction of its own.
   source.planned_matrix_instructions = (specialisation.qk_dim + specialisation.tile.kv_rows) / 16;
   return source;
@@ -142,11 +157,13 @@ Result<device::HopperForwardParams> hopper_forward_params(const DriverApi& drive
   const bool q_packed = spec.q_lengths.kind == LengthKind::cumulative;
   const bool kv_packed = spec.kv_lengths.kind == LengthKind::cumulative;
   device::HopperForwardParams params{};
+  params.pack = schedule::head_pack(static_cast<int>(forward.packed_heads));
 
   if (copy_engine_refusal(problem).empty()) {
     const auto kv_rows = static_cast<int>(forward.tile.kv_rows);
-    const auto q =
-        map_of(driver, "q", q_shape(problem), tensors.q, workspace, schedule::kRowsPerConsumer);
+    const bool packs = schedule::packs_heads(hopper_specialisation(problem, forward));
+    const auto q = map_of(driver, "q", q_shape(problem), tensors.q, workspace, params.pack.tokens,
+                          packs ? params.pack.heads : 0);
     const auto k = map_of(driver, "k", k_shape(problem), tensors.k, workspace, kv_rows);
     const auto v = map_of(driver, "v", v_shape(problem), tensors.v, workspace, kv_rows);
     for (const auto* map : {&q, &k, &v}) {
@@ -188,7 +205,7 @@ Result<device::HopperForwardParams> hopper_forward_params(const DriverApi& drive
   params.window_left = spec.mask.window_left;
   params.window_right = spec.mask.causal ? 0 : spec.mask.window_right;
   params.bottom_right = spec.mask.diagonal == Diagonal::bottom_right;
-  params.head_group = head_group(plan);
+  params.head_groups = head_groups(plan);
   params.control = static_cast<int*>(workspace);
   return params;
 }
@@ -228,8 +245,12 @@ Status run_hopper_forward(const Runtime& runtime, const Plan& plan, const Attent
   if (!status.ok() || forward.kv_splits <= 1) return status;
   device::AttentionCombineParams combine =
       attention_combine_params(plan, tensors, options.workspace.data);
-  return launch(driver, "attention_combine", kernels->combine,
-                attention_combine_blocks(plan.problem), stream, &combine);
+  int version = 0;
+  status = check(driver, driver.driver_get_version(&version), "asking for the driver's version");
+  if (!status.ok()) return status;
+  const bool overlaps = capture == CaptureStatus::none || version >= kCapturesOverlaps;
+  return launch(driver, "attention_combine", kernels->combine, attention_combine_blocks(plan),
+                stream, &combine, overlaps);
 }
 
 }  // namespace tilewright::cuda

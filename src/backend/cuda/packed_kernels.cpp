@@ -24,6 +24,7 @@ struct Workload {
   bool unaligned;  ///< read by plain copies instead of TMA
   bool split;      ///< over keys, or with fp32 output
   std::int64_t tokens;
+  bool few_queries;  ///< of heads that share keys
 };
 
 // Lengths around those where another tile is better.
@@ -44,10 +45,12 @@ std::vector<Workload> workloads(PackScope scope) {
     for (const bool causal : {false, true}) {
       for (int features = 0; features < kCombinations; ++features) {
         if (scope == PackScope::shipped && !shipped(dims, causal, features)) continue;
-        for (const std::int64_t tokens : kTokens) {
-          all.push_back({dims.qk_dim, dims.v_dim, causal, (features & kSoftcap) != 0,
-                         (features & kAlibi) != 0, (features & kUnaligned) != 0,
-                         (features & kSplit) != 0, tokens});
+        for (const bool few_queries : {false, true}) {
+          for (const std::int64_t tokens : kTokens) {
+            all.push_back({dims.qk_dim, dims.v_dim, causal, (features & kSoftcap) != 0,
+                           (features & kAlibi) != 0, (features & kUnaligned) != 0,
+                           (features & kSplit) != 0, tokens, few_queries});
+          }
         }
       }
     }
@@ -61,6 +64,10 @@ AttentionSpec spec_of(const Workload& workload, DType dtype) {
   spec.q_lengths.max_tokens = workload.tokens;
   spec.kv_lengths.max_tokens = workload.tokens;
   spec.heads = spec.kv_heads = 16;
+  if (workload.few_queries) {
+    spec.heads = 4 * spec.kv_heads;
+    spec.q_lengths.max_tokens = 1;
+  }
   spec.dtype = dtype;
   spec.qk_dim = workload.qk_dim;
   spec.v_dim = workload.v_dim;
