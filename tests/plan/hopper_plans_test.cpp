@@ -1,0 +1,98 @@
+// tests/plan/hopper_plans_test.cpp: plans for the Hopper kernels: their tiles, and heads that share
+// them.
+#include <gtest/gtest.h>
+
+#include "plan/choose.h"
+#include "plan/hopper_forward.h"
+#include "schedule/hopper_forward.h"
+#include "tests/plan/some_problems.h"
+
+namespace tilewright {
+namespace {
+
+TEST(HopperPlans, TilesPassAndFailWhereHandWrittenKernelsDo) {
+  const struct {
+    int qk_dim, v_dim, q_rows, kv_rows;
+    bool fits;
+    int tile_bytes;
+  } cases[] = {
+      {64, 64, 192, 128, true, 0},        {96, 96, 192, 128, true, 0},
+      {128, 128, 128, 128, true, 163840}, {128, 128, 128, 176, true, 212992},
+      {128, 128, 128, 192, true, 229376}, {128, 128, 128, 208, false, 245760},
+      {192, 192, 128, 112, true, 0},      {192, 192, 128, 128, false, 0},
+      {192, 128, 128, 128, true, 0},      {256, 256, 128, 80, true, 229376},
+      {256, 256, 128, 96, false, 0},
+  };
+  for (const auto& c : cases) {
+    schedule::HopperForwardSpecialisation s;
+    s.qk_dim = c.qk_dim;
+    s.v_dim = c.v_dim;
+    s.tile = {c.q_rows, c.kv_rows, 2};
+    const schedule::HopperForwardFootprint bytes = schedule::footprint(s);
+    EXPECT_EQ(bytes.total_bytes() <= 232448, c.fits)
+        << c.qk_dim << ": " << c.q_rows << "x" << c.kv_rows << " " << bytes.total_bytes();
+    EXPECT_TRUE(c.tile_bytes == 0 || bytes.total_bytes() - bytes.control_bytes == c.tile_bytes);
+  }
+  // The planner agrees with the kernels' own rule, and offers what they accept.
+  const AttentionProblem p = problem(square(4096, 256, DType::bf16));
+  PlanOptions options;
+  options.tile = Tile{128, 96};
+  const Result<Plan> refused = plan(p, profile("h200"), options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.status().message().find("has 232448"), std::string::npos)
+      << refused.status().message();
+  options.tile = offered_tile(refused.status().message());
+  ASSERT_TRUE(options.tile.has_value());
+  EXPECT_TRUE(plan(p, profile("h200"), options).ok());
+}
+
+TEST(HopperPlans, PlansAreWhatTheKernelsAccept) {
+  const Machine machine = profile("h200");
+  for (std::int64_t dim = 8; dim <= 256; dim += 8) {
+    for (const bool causal : {false, true}) {
+      AttentionSpec spec = square(4096, dim, DType::bf16);
+      spec.mask.causal = causal;
+      const AttentionProblem p = problem(spec);
+      const Plan chosen = plan(p, machine).value();
+      EXPECT_EQ(chosen.family, KernelFamily::hopper_forward);
+      EXPECT_TRUE(schedule::legal(hopper_specialisation(p, chosen.forward()), 232448));
+      EXPECT_EQ(chosen.workspace_bytes,
+                hopper_workspace(p, chosen.forward().kv_splits).total_bytes);
+    }
+  }
+}
+
+TEST(HopperPlans, PacksAGroupsHeadsWhereThatSparesQueryTiles) {
+  const Machine machine = profile("h200");
+  AttentionSpec spec = square(8192, 128, DType::bf16);
+  spec.batch = 16;
+  spec.heads = 64;
+  spec.kv_heads = 8;
+  spec.q.alignment_bytes = spec.k.alignment_bytes = spec.v.alignment_bytes = 16;
+  const auto packed = [&](std::int64_t q_len, const PlanOptions& options = {}) {
+    spec.q_lengths.max_tokens = q_len;
+    return plan(problem(spec), machine, options)->forward().packed_heads;
+  };
+  for (const std::int64_t few : {1, 4, 8, 17, 64}) {
+    EXPECT_EQ(packed(few), 8) << few;
+    EXPECT_EQ(plan(problem(spec), machine)->forward().tile.q_rows, 64) << few;
+  }
+  for (const std::int64_t many : {128, 256, 2048, 8192}) {
+    EXPECT_EQ(packed(many), 1) << many;
+    EXPECT_EQ(plan(problem(spec), machine)->forward().tile.q_rows, 128) << many;
+  }
+  PlanOptions given;
+  given.tile = Tile{64, 64};
+  EXPECT_EQ(packed(1, given), 8);
+  given.tile = Tile{128, 64};
+  EXPECT_EQ(packed(1, given), 1);
+  packed(1);
+  const Plan whole = plan(problem(spec), machine).value();
+  for (const TensorTraffic& tensor : whole.traffic.tensors) {
+    if (tensor.tensor != "k") continue;
+    EXPECT_EQ(tensor.bytes_read, std::int64_t{16} * 8 * 8192 * 128 * 2) << "K is read once";
+  }
+}
+
+}  // namespace
+}  // namespace tilewright
