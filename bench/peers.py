@@ -25,7 +25,7 @@ def main():
     cuda.add_argument("--anchors", type=pathlib.Path, help="CSV of the best known rates over cuDNN's")
     cuda.add_argument("--flash-up-to", type=int, default=16384, metavar="TOKENS",
                       help="the longest that FlashAttention-2 is timed at; 0: never")
-    cuda.add_argument("--decode", action="store_true", help="one query or a few over many keys, instead of the grid")
+    cuda.add_argument("--decode", action="store_true", help="one query or a few over many keys (13 shapes), instead of the grid")
     cuda.add_argument("--rounds", type=int, default=1, help="how often each is timed, in turn")
     cuda.add_argument("--commit", help="otherwise this tree's")
     args = parser.parse_args()

@@ -132,15 +132,17 @@ def grid(args):
         print("  ".join(f"{key} {value}" for key, value in row.items() if key != "plan"), flush=True)
 
     with torch.no_grad():
-        for shape in DECODE if args.decode else []:
-            add(decode_point(library, shape, args))
-        for dim, causal, tokens in [] if args.decode else itertools.product(
-                args.dims or [64, 128, 256], (False, True), args.tokens or LENGTHS):
-            row = point(library, dim, causal, tokens, args)
-            if anchor := anchors.get((dim, causal, tokens)):
-                row["anchor"] = anchor
-                row["r_over_anchor"] = round(row["r"] / anchor, 3)
-            add(row)
+        if args.decode:
+            for shape in DECODE:
+                add(decode_point(library, shape, args))
+        else:
+            for dim, causal, tokens in itertools.product(args.dims or [64, 128, 256], (False, True),
+                                                         args.tokens or LENGTHS):
+                row = point(library, dim, causal, tokens, args)
+                if anchor := anchors.get((dim, causal, tokens)):
+                    row["anchor"] = anchor
+                    row["r_over_anchor"] = round(row["r"] / anchor, 3)
+                add(row)
     columns = dict.fromkeys(key for row in rows for key in row)
     for kind in ("r", "r_over_anchor"):
         if kind in columns:

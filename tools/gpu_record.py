@@ -33,7 +33,7 @@ ALONE = ["Gpu.Case2[57]*", "*LongContext*"]
 SANITIZED = {
     "test_cuda_gpu": ["Gpu.Case16*", "GpuCApi.DevicePointers*"],
     "test_conformance_cuda": ["Rows.Case01*", "Rows.Case04_zero*", "Rows.Case05*", "Numbers.sinks*",
-                              "Numbers.Case20_a_null*"],
+                              "Numbers.Case20_a_null*", "Numbers.a_group_of_three*"],
 }
 COVERED = [
     "kernels/**/*",

@@ -48,7 +48,7 @@ struct ForwardPlan {
   Schedule schedule = Schedule::q_outer;
   Tile tile;
   std::int64_t stages = 1;     ///< kv tiles in flight
-  std::int64_t kv_splits = 1;  ///< parts of the key range computed apart and merged in index order
+  std::int64_t kv_splits = 1;  ///< parts of the key range computed apart, merged in a fixed order
   /// Query heads of one kv head whose rows share a query tile, token by token.
   std::int64_t packed_heads = 1;
   std::int64_t workers = 1;  ///< threads, or thread blocks resident at once

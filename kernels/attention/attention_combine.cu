@@ -1,13 +1,13 @@
 // kernels/attention/attention_combine.cu: merges the partial results of a forward split over keys.
 //
-//   O = sum over splits, in index order, of O_s * exp(lse_s - lse)
+//   O = sum over splits of O_s * exp(lse_s - lse), always in the same order
 //   lse = log(sum of exp(lse_s) and, once, exp(sink))
 // and O = 0 in a row that saw no key anywhere.
 //
 // A single query waits for this kernel's latency alone, so what a row needs of memory is asked for
 // together: a warp takes a row and up to four splits, or several warps share a row, whose sums then
 // meet in shared memory. Lanes take splits for the weights, then columns. The kernel may be
-// launched while the forward kernel still runs.
+// launched ahead of the forward kernel's end, and waits for it.
 #include "kernels/attention/attention_combine_params.h"
 #include "kernels/ptx/element.h"
 #include "kernels/ptx/math.h"
@@ -59,8 +59,8 @@ struct Weights {
   const float* lse;  ///< of the row's first split
   long long lse_stride;
   int splits;
-  float reference = 0.0f;  ///< the largest LSE, in base 2
-  float sum = 0.0f;        ///< of 2^(lse - reference)
+  float reference = 0.0f;  ///< the largest LSE, or the sink, in base 2
+  float sum = 0.0f;        ///< of 2^(lse - reference), the sink's too
 
   Weights(const AttentionCombineParams& p, const Row& row)
       : lse(p.partial_lse + row.operand * p.partial_lse_batch_stride +

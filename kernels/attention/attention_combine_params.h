@@ -4,8 +4,7 @@
 // How the host uses the kernel (kernels/attention/attention_combine.cu): compile as the forward
 // kernel is, with no specialisation. Entry: extern "C" attention_combine(AttentionCombineParams by
 // value). Block: kCombineThreads, with kCombineSharedBytes of dynamic shared memory. Grid: 1-D, any
-// size; combine_blocks() is enough to give
-// each row its warps.
+// size; combine_blocks() is enough to give each row its warps.
 #pragma once
 
 #include "kernels/attention/hopper_forward_params.h"

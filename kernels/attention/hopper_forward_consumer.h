@@ -213,8 +213,7 @@ class Consumer {
                      int tile, float (&scores)[kKvRows / 2]) const {
     const int column = tile * kKvRows + 2 * (lane_ % 4);
     if constexpr (kSpec.softcap || kSpec.alibi) {
-      const int first_row = item.q_begin + index_ * schedule::kRowsPerConsumer + row(0);
-      transform_.apply(scores, first_row + item.kv_len - item.q_len - column);
+      transform_.apply(scores, token_of(item, 0) + item.kv_len - item.q_len - column);
     }
     if (tile >= unmasked.first && tile < unmasked.end) return;
     if constexpr (kSpec.banded) {
@@ -231,7 +230,6 @@ class Consumer {
   /// Of row r, in base 2; -infinity if there is none.
   float sink(const WorkItem& item, int r) const {
     if (params_.sinks.data == nullptr) return -kInfinity;
-    if (kPacksHeads && !live(item, r)) return -kInfinity;  // of no head, perhaps
     return head_scalar(params_.sinks, item, head_of(item, r)) * kLog2E;
   }
 

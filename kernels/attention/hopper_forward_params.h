@@ -6,19 +6,18 @@
 //   and "src". The source includes "hopper_forward_specialisation.inc", which the host generates:
 //   the twelve integers of for_each_field(specialisation), in order, separated by commas.
 // - Entry: extern "C" hopper_forward(HopperForwardParams by value). Block: threads(s) x 1 x 1.
-// Grid: 1-D,
-//   min(SMs, an upper bound of the tiles), at least 1. Dynamic shared memory:
+//   Grid: 1-D, min(SMs, an upper bound of the tiles), at least 1. Dynamic shared memory:
 //   footprint(s).total_bytes(), after raising CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.
-// - Tensor maps (TMA producer only): 16-bit elements; K and V: dims (head dim, rows, heads, batch),
-//   where heads and rows are the tensor's own, box (64, kv_rows, 1, 1); Q: dims (head dim,
-//   pack.heads, rows, heads / pack.heads, batch), box (64, pack.heads, pack.tokens, 1, 1);
-//   128-byte swizzle; no interleave; out-of-bounds fill zero; L2 promotion 128 bytes. Dims are the
-//   problem's own (the head dim not rounded up), at least 1. Packed batches: batch = 1 and rows =
-//   all tokens. Such a map needs: column stride 1, data 16-byte aligned, every other stride a
-//   positive multiple of 8 elements. Otherwise use copy_producer.
-// - Splits > 1: f32_output, o and lse are the partial results with a leading split stride, sink
-// null;
-//   then launch attention_combine.
+// - Tensor maps (TMA producer only): 16-bit elements; dims (head dim, rows, heads, batch), where
+//   heads and rows are the tensor's own, and box (64, kRowsPerConsumer for Q and kv_rows for K and
+//   V, 1, 1). With packs_heads(s), Q's dims are (head dim, pack.heads, rows, heads / pack.heads,
+//   batch) and its box is (64, pack.heads, pack.tokens, 1, 1). 128-byte swizzle; no interleave;
+//   out-of-bounds fill zero; L2 promotion 128 bytes. Dims are the problem's own (the head dim not
+//   rounded up), at least 1. Packed batches: batch = 1 and rows = all tokens. Such a map needs:
+//   column stride 1, data 16-byte aligned, every other stride a positive multiple of 8 elements.
+//   Otherwise use copy_producer.
+// - Splits > 1: f32_output, o and lse are the partial results with a leading split stride, sinks
+//   null; then launch attention_combine.
 #pragma once
 
 #include "schedule/hopper_forward.h"
@@ -66,7 +65,7 @@ struct HopperForwardParams {
   StridedTensor q;  ///< q, k and v are read here by the copy producer only
   StridedTensor k;
   StridedTensor v;
-  StridedTensor o;             ///< column_stride must be 1
+  StridedTensor o;
   long long o_split_stride;    ///< of the partial results
   float* lse;                  ///< may be null; natural logarithm
   long long lse_batch_stride;  ///< packed: 0, rows counted from the start of the buffer
@@ -81,7 +80,7 @@ struct HopperForwardParams {
   int batch;
   int heads;
   int heads_per_kv_head;
-  schedule::HeadPack pack;  ///< of a divisor of heads_per_kv_head; of 1 with alibi or copy_producer
+  schedule::HeadPack pack;  ///< of a divisor of heads_per_kv_head; of 1 without packs_heads(s)
   int qk_dim;  ///< the problem's own head dims: columns beyond them are not read or written
   int v_dim;
   float scale;    ///< any finite value

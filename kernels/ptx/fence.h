@@ -42,9 +42,10 @@ inline void compute_before(float value, unsigned unused) {
       : "memory");
 }
 
-/// `value`, for which the assembler waits until `other`, which must be finite, is known too.
+/// `value`, for which the assembler waits until `other` >= 0 is known too. fminf makes 1 of a NaN,
+/// which must not spread.
 inline float compute_after(float value, float other) {
-  return __fmaf_rn(other, 0.0f, value);
+  return __fmaf_rn(fminf(other, 1.0f), 0.0f, value);
 }
 
 }  // namespace tilewright::kernels

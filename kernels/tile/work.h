@@ -37,9 +37,6 @@ struct alignas(16) WorkItem {
   int unmasked_first;
   int unmasked_end;
 
-  /// Whether some row of the query tile does not see all of a key tile.
-  bool masked(int tile) const { return tile < unmasked_first || tile >= unmasked_end; }
-
   schedule::MaskRule mask_rule() const { return {q_len, kv_len, mask_low, mask_high}; }
 };
 

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "plan/copy_engine.h"
+#include "plan/traffic.h"
 
 namespace tilewright {
 namespace {
@@ -113,9 +114,9 @@ HopperWorkspace hopper_workspace(const AttentionProblem& problem, std::int64_t k
 }
 
 std::int64_t hopper_tile_tokens(const ForwardPlan& forward) {
-  const int packed_heads = static_cast<int>(forward.packed_heads);
-  return forward.tile.q_rows / schedule::kRowsPerConsumer *
-         schedule::head_pack(packed_heads).tokens;
+  TrafficShape shape;
+  shape.packed_heads = forward.packed_heads;
+  return tile_tokens(shape, forward.tile);
 }
 
 std::int64_t hopper_tiles(const AttentionProblem& problem, const ForwardPlan& forward) {

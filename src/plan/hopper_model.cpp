@@ -64,7 +64,8 @@ class HopperModel : public KernelModel {
   }
 
   std::string legal_tiles() const override {
-    return "q_rows 64, 128 or 192, kv_rows a multiple of 16 up to 256, and registers for scores, "
+    return "q_rows 128, 192 or, with TMA and no ALiBi, 64, kv_rows a multiple of 16 up to 256, and "
+           "registers for scores, "
            "probabilities and output";
   }
 
@@ -124,7 +125,7 @@ class HopperModel : public KernelModel {
   }
 
   /// Tiles of one consumer take what rows there are, of all heads that can share them. That changes
-  /// no bit of the result.
+  /// no bit of the result, unless keys are split under a mask.
   Index packed_heads(Index q_rows) const {
     return q_rows == schedule::kRowsPerConsumer ? hopper_packed_heads(problem()) : 1;
   }

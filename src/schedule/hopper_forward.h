@@ -200,7 +200,7 @@ constexpr bool legal(const HopperForwardSpecialisation& s, int shared_bytes_per_
   const HopperForwardTile& t = s.tile;
   const bool dims = s.qk_dim >= 16 && s.qk_dim <= kMaxHeadDim && s.qk_dim % 16 == 0 &&
                     s.v_dim >= 16 && s.v_dim <= kMaxHeadDim && s.v_dim % 16 == 0;
-  const bool shape = (t.q_rows == 64 || t.q_rows == 128 || t.q_rows == 192) && t.kv_rows >= 16 &&
+  const bool shape = (packs_heads(s) || t.q_rows == 128 || t.q_rows == 192) && t.kv_rows >= 16 &&
                      t.kv_rows <= 256 && t.kv_rows % 16 == 0 && (t.stages == 2 || t.stages == 4);
   return dims && shape && footprint(s).total_bytes() <= shared_bytes_per_block &&
          accumulator_registers(s) <= accumulator_register_limit(s);
@@ -216,8 +216,8 @@ constexpr int native_dim(int dim) {
   return 0;
 }
 
-/// The tile of few queries, for native dims: one consumer, bound by memory, which 128 KB in flight
-/// keep busy.
+/// The tile of few queries, for native dims: one consumer, bound by memory, which two stages keep
+/// busy.
 constexpr HopperForwardTile few_queries_tile(const HopperForwardSpecialisation& s) {
   const int dim = s.qk_dim > s.v_dim ? s.qk_dim : s.v_dim;
   return {kRowsPerConsumer, dim <= 128 ? 128 : dim <= 192 ? 112 : 80, 2};

@@ -16,7 +16,7 @@ struct Share {
 constexpr Share share_of(int thing, int things, int shares) {
   const int size = things / shares;
   const int larger = things % shares;
-  const int in_larger = larger * (size + 1);
+  const int in_larger = larger * size + larger;
   if (thing < in_larger) return {thing / (size + 1) * (size + 1), size + 1};
   return {in_larger + (thing - in_larger) / size * size, size};
 }

@@ -242,9 +242,12 @@ std::vector<std::unique_ptr<Variant>> cuda_variants() {
   add({"tma", true, {}});
   add({"copies", false, {}});
   add({"tma, tile of long sequences", true, {}, true});
-  PlanOptions split;
-  split.kv_splits = 3;
-  add({"tma, 3 splits", true, split});
+  // Merged by a warp a row, and by several.
+  for (const std::int64_t splits : {3, 11}) {
+    PlanOptions split;
+    split.kv_splits = splits;
+    add({"tma, " + std::to_string(splits) + " splits", true, split});
+  }
   // Tiles that are not in the pack need the compiler.
   if (cuda::nvrtc().ok()) {
     PlanOptions small;

@@ -73,12 +73,17 @@ TEST(Memory, Case02_a_nan_key_reaches_only_rows_that_see_it) {
 }
 
 TEST(Memory, a_nan_query_reaches_only_its_own_row) {
-  Case what = fixed_case(70, 50);
-  ProblemData data = make(what);
-  data.set(TensorId::q, [](const ElementIndex& e) {
-    return e.token == 33 ? NAN : static_cast<float>(e.dim % 5) * 0.25f - 0.5f;
-  });
-  expect_conforms(data);
+  for (const std::int64_t dim : {64, 128, 192, 256}) {
+    Case what = fixed_case(70, 200);
+    what.spec.qk_dim = dim;
+    ProblemData data = make(what);
+    data.set(TensorId::q, [](const ElementIndex& e) {
+      // The first and the second of the rows that a thread of the GPU's kernels has.
+      const bool nan = e.token == 33 || e.token == 44;
+      return nan ? NAN : static_cast<float>(e.dim % 5) * 0.25f - 0.5f;
+    });
+    expect_conforms(data);
+  }
 }
 
 // Memory that costs nothing until it is touched.

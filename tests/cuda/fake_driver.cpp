@@ -72,12 +72,14 @@ R function_set_attribute(FunctionHandle function, FunctionAttribute attribute, i
 }
 R launch_kernel(const LaunchConfig* config, FunctionHandle function, void**, void**) {
   const auto& [grid, block, shared, stream, attributes, count] = *config;
-  fake_driver().launches.push_back({function,
-                                    {grid[0], grid[1], grid[2]},
-                                    {block[0], block[1], block[2]},
-                                    shared,
-                                    stream,
-                                    count == 1 && attributes->allowed == 1});
+  fake_driver().launches.push_back(
+      {function,
+       {grid[0], grid[1], grid[2]},
+       {block[0], block[1], block[2]},
+       shared,
+       stream,
+       count == 1 && attributes->allowed == 1 &&
+           attributes->id == LaunchAttributeId::programmatic_stream_serialization});
   return fake_driver().launch_result;
 }
 R tensor_map_encode_tiled(TensorMap* map, TensorMapDataType, std::uint32_t rank, void* address,

@@ -110,6 +110,7 @@ TEST_P(GpuBits, OfPInRegistersAndInSharedMemoryAreEqual) {
 }
 
 TEST_P(GpuBits, OfHeadsThatShareATileAndOfHeadsApartAreEqual) {
+  if (!nvrtc().ok()) GTEST_SKIP() << nvrtc().status().message();
   for (const std::int64_t queries : {1, 3, 40}) {
     AttentionSpec spec = spec_of(GetParam(), DType::bf16, true);
     spec.q_lengths.max_tokens = queries;
@@ -124,7 +125,9 @@ TEST_P(GpuBits, OfHeadsThatShareATileAndOfHeadsApartAreEqual) {
     EXPECT_EQ(apart.forward().packed_heads, 1);
     SCOPED_TRACE(to_text(packed));
     const RunOptions run_options = options_for(packed);
-    EXPECT_TRUE(bits(packed, run_options) == bits(apart, run_options));
+    const auto want = bits(packed, run_options);
+    EXPECT_NE(want.front(), 0xffffffffu);
+    EXPECT_TRUE(want == bits(apart, run_options));
   }
 }
 

@@ -122,59 +122,64 @@ TEST_F(Gpu, Case16_ReplayedGraphReadsTheLengthsThatAreThere) {
   const auto launch = reinterpret_cast<LaunchGraph>(driver_symbol("cuGraphLaunch"));
   ASSERT_TRUE(begin_capture && end_capture && instantiate && launch);
 
-  const Plan plan = plan_of(PackedBatch::spec());
-  AttentionTensors tensors;
-  tensors.q = to_device(random_bf16(PackedBatch::kElements, 1));
-  tensors.k = to_device(random_bf16(PackedBatch::kElements, 2));
-  tensors.v = to_device(random_bf16(PackedBatch::kElements, 3));
-  tensors.o = allocate(PackedBatch::kElements * 2);
-  tensors.lse = static_cast<float*>(allocate(PackedBatch::kTokens * PackedBatch::kHeads * 4));
-  const std::vector<std::vector<std::int32_t>> lengths = {
-      {0, 100, 200, 300}, {0, 0, 500, 700}, {0, 1, 2, 2}};
-  std::int32_t* offsets = to_device(lengths[0]);
-  tensors.q_lengths = tensors.kv_lengths = offsets;
-  const RunOptions options = options_for(plan);
+  for (const std::int64_t kv_splits : {1, 3}) {
+    PlanOptions choices;
+    choices.kv_splits = kv_splits;
+    const Plan plan = plan_of(PackedBatch::spec(), choices);
+    SCOPED_TRACE(to_text(plan));
+    AttentionTensors tensors;
+    tensors.q = to_device(random_bf16(PackedBatch::kElements, 1));
+    tensors.k = to_device(random_bf16(PackedBatch::kElements, 2));
+    tensors.v = to_device(random_bf16(PackedBatch::kElements, 3));
+    tensors.o = allocate(PackedBatch::kElements * 2);
+    tensors.lse = static_cast<float*>(allocate(PackedBatch::kTokens * PackedBatch::kHeads * 4));
+    const std::vector<std::vector<std::int32_t>> lengths = {
+        {0, 100, 200, 300}, {0, 0, 500, 700}, {0, 1, 2, 2}};
+    std::int32_t* offsets = to_device(lengths[0]);
+    tensors.q_lengths = tensors.kv_lengths = offsets;
+    const RunOptions options = options_for(plan);
 
-  // A kernel that was never loaded is refused while capturing, and the capture stays whole.
-  constexpr int kRelaxed = 2;
-  AttentionSpec other = PackedBatch::spec();
-  other.softcap = 30;
-  other.qk_dim = 256;
-  other.v_dim = 256;
-  const Plan unprepared = plan_of(other);
-  const RunOptions other_options = options_for(unprepared);
-  ASSERT_TRUE(prepare(plan).ok());
-  ASSERT_EQ(begin_capture(session_->stream(), kRelaxed), DriverResult::success);
-  KernelCache empty({api(),
-                     [] { return nvrtc(); },
-                     Status{StatusCode::unavailable, "none"},
-                     DiskCache({}),
-                     {},
-                     ""});
-  EXPECT_EQ(run_hopper_forward({api(), empty}, unprepared, tensors, other_options).code(),
-            StatusCode::not_prepared);
-  const Status captured = run(plan, tensors, options);
-  void* graph = nullptr;
-  ASSERT_EQ(end_capture(session_->stream(), &graph), DriverResult::success);
-  ASSERT_TRUE(captured.ok()) << captured.message();
-  void* executable = nullptr;
-  ASSERT_EQ(instantiate(&executable, graph, 0), DriverResult::success);
+    // A kernel that was never loaded is refused while capturing, and the capture stays whole.
+    constexpr int kRelaxed = 2;
+    AttentionSpec other = PackedBatch::spec();
+    other.softcap = 30;
+    other.qk_dim = 256;
+    other.v_dim = 256;
+    const Plan unprepared = plan_of(other);
+    const RunOptions other_options = options_for(unprepared);
+    ASSERT_TRUE(prepare(plan).ok());
+    ASSERT_EQ(begin_capture(session_->stream(), kRelaxed), DriverResult::success);
+    KernelCache empty({api(),
+                       [] { return nvrtc(); },
+                       Status{StatusCode::unavailable, "none"},
+                       DiskCache({}),
+                       {},
+                       ""});
+    EXPECT_EQ(run_hopper_forward({api(), empty}, unprepared, tensors, other_options).code(),
+              StatusCode::not_prepared);
+    const Status captured = run(plan, tensors, options);
+    void* graph = nullptr;
+    ASSERT_EQ(end_capture(session_->stream(), &graph), DriverResult::success);
+    ASSERT_TRUE(captured.ok()) << captured.message();
+    void* executable = nullptr;
+    ASSERT_EQ(instantiate(&executable, graph, 0), DriverResult::success);
 
-  for (const std::vector<std::int32_t>& values : lengths) {
-    ASSERT_TRUE(session_->copy_to_device(offsets, values.data(), values.size() * 4).ok());
-    const auto results = [&](auto&& work) {
-      fill(tensors.o, 0xff, PackedBatch::kElements * 2);
-      work();
-      return to_host(static_cast<const std::uint16_t*>(tensors.o), PackedBatch::kElements);
-    };
-    const auto direct = results([&] { EXPECT_TRUE(run(plan, tensors, options).ok()); });
-    const auto replayed =
-        results([&] { EXPECT_EQ(launch(executable, session_->stream()), DriverResult::success); });
-    EXPECT_EQ(direct, replayed) << values[2];
-    const auto written = static_cast<std::size_t>(values[3] * PackedBatch::kHeads * 128);
-    EXPECT_NE(direct[written - 1], 0xffff);
-    EXPECT_EQ(direct.back(), values[3] == PackedBatch::kTokens ? direct.back() : 0xffff)
-        << "past the last sequence";
+    for (const std::vector<std::int32_t>& values : lengths) {
+      ASSERT_TRUE(session_->copy_to_device(offsets, values.data(), values.size() * 4).ok());
+      const auto results = [&](auto&& work) {
+        fill(tensors.o, 0xff, PackedBatch::kElements * 2);
+        work();
+        return to_host(static_cast<const std::uint16_t*>(tensors.o), PackedBatch::kElements);
+      };
+      const auto direct = results([&] { EXPECT_TRUE(run(plan, tensors, options).ok()); });
+      const auto replayed = results(
+          [&] { EXPECT_EQ(launch(executable, session_->stream()), DriverResult::success); });
+      EXPECT_EQ(direct, replayed) << values[2];
+      const auto written = static_cast<std::size_t>(values[3] * PackedBatch::kHeads * 128);
+      EXPECT_NE(direct[written - 1], 0xffff);
+      EXPECT_EQ(direct.back(), values[3] == PackedBatch::kTokens ? direct.back() : 0xffff)
+          << "past the last sequence";
+    }
   }
 }
 

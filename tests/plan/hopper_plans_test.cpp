@@ -2,6 +2,8 @@
 // them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "plan/choose.h"
 #include "plan/hopper_forward.h"
 #include "schedule/hopper_forward.h"
@@ -10,6 +12,8 @@
 namespace tilewright {
 namespace {
 
+// Tiles that hand-written Hopper kernels use pass; the next step up, which their authors note as
+// hitting the limit, does not.
 TEST(HopperPlans, TilesPassAndFailWhereHandWrittenKernelsDo) {
   const struct {
     int qk_dim, v_dim, q_rows, kv_rows;
@@ -86,12 +90,13 @@ TEST(HopperPlans, PacksAGroupsHeadsWhereThatSparesQueryTiles) {
   EXPECT_EQ(packed(1, given), 8);
   given.tile = Tile{128, 64};
   EXPECT_EQ(packed(1, given), 1);
-  packed(1);
+
+  spec.q_lengths.max_tokens = 1;
   const Plan whole = plan(problem(spec), machine).value();
-  for (const TensorTraffic& tensor : whole.traffic.tensors) {
-    if (tensor.tensor != "k") continue;
-    EXPECT_EQ(tensor.bytes_read, std::int64_t{16} * 8 * 8192 * 128 * 2) << "K is read once";
-  }
+  const auto k = std::find_if(whole.traffic.tensors.begin(), whole.traffic.tensors.end(),
+                              [](const TensorTraffic& tensor) { return tensor.tensor == "k"; });
+  ASSERT_NE(k, whole.traffic.tensors.end());
+  EXPECT_EQ(k->bytes_read, std::int64_t{16} * 8 * 8192 * 128 * 2) << "K is read once";
 }
 
 }  // namespace

@@ -186,8 +186,6 @@ TEST(Planner, Case29_RefusalsNameTheFieldItsValueAndWhatIsAccepted) {
             std::string::npos);
 }
 
-// Tiles that hand-written Hopper kernels use pass; the next step up, which their authors note as
-// hitting the limit, does not.
 TEST(Planner, FewQueriesSplitTheKeysSoThatEveryUnitWorks) {
   AttentionSpec spec = square(1, 128, DType::bf16);
   spec.heads = 8;

@@ -37,9 +37,9 @@ Status not_supported(std::string message) {
   return {StatusCode::unsupported, std::move(message)};
 }
 
-// How many groups of KV heads are walked one after the other. So few that every multiprocessor
-// finds a tile in one (two of them, where sequences are long: the longest come first, and short
-// ones then even out the end); so many that a group's K and V stay in L2.
+// How many groups of KV heads are walked one after the other. A group has about one tile for each
+// multiprocessor (two, where sequences are long: the longest come first, and short ones then even
+// out the end), or fewer, so that its K and V stay in L2.
 int head_groups(const Plan& plan) {
   const AttentionProblem& problem = plan.problem;
   const AttentionSpec& spec = problem.spec();
@@ -235,6 +235,11 @@ Status run_hopper_forward(const Runtime& runtime, const Plan& plan, const Attent
   status = check(driver, driver.stream_is_capturing(stream, &capture),
                  "asking whether the stream is capturing");
   if (!status.ok()) return status;
+  int version = kCapturesOverlaps;
+  if (capture != CaptureStatus::none) {
+    status = check(driver, driver.driver_get_version(&version), "asking for the driver's version");
+    if (!status.ok()) return status;
+  }
   const Result<Kernels> kernels = load_kernels(runtime, plan, capture != CaptureStatus::none);
   if (!kernels.ok()) return kernels.status();
   Result<device::HopperForwardParams> params =
@@ -245,12 +250,8 @@ Status run_hopper_forward(const Runtime& runtime, const Plan& plan, const Attent
   if (!status.ok() || forward.kv_splits <= 1) return status;
   device::AttentionCombineParams combine =
       attention_combine_params(plan, tensors, options.workspace.data);
-  int version = 0;
-  status = check(driver, driver.driver_get_version(&version), "asking for the driver's version");
-  if (!status.ok()) return status;
-  const bool overlaps = capture == CaptureStatus::none || version >= kCapturesOverlaps;
   return launch(driver, "attention_combine", kernels->combine, attention_combine_blocks(plan),
-                stream, &combine, overlaps);
+                stream, &combine, version >= kCapturesOverlaps);
 }
 
 }  // namespace tilewright::cuda
