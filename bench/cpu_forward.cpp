@@ -4,12 +4,11 @@
 //
 // Each row is timed beside the peak that bounds it: fused multiply-adds (or bf16 dot products) in
 // registers, or, for few queries, reading memory. Time is wall clock; the rate and of_peak, its
-// share, are of the time that threads ran: medians of all calls.
+// share, are of the time that threads ran, for few queries of wall clock: medians of all calls.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -109,13 +108,14 @@ void forward(benchmark::State& state, const Shape& shape, const Settings& settin
   for (auto _ : state) {
     // The peak of this moment, for a machine that others use too.
     const double peak = peak_now();
-    const auto start = std::chrono::steady_clock::now();
+    const double start = wall_seconds();
     const double cpu_start = cpu_seconds();
     const Status status = run(*chosen, tensors, run_options);
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    const double cpu_taken = (cpu_seconds() - cpu_start) / settings.workers;
+    const double taken = wall_seconds() - start;
     if (!status.ok()) return state.SkipWithError(status.message().c_str());
-    state.SetIterationTime(taken.count());
-    rates.push_back(amount * settings.workers / (cpu_seconds() - cpu_start));
+    state.SetIterationTime(taken);
+    rates.push_back(amount / (streams ? taken : cpu_taken));
     if (peak > 0) shares.push_back(rates.back() / peak);
   }
   state.counters[streams ? "bytes_per_second" : "flop_per_second"] = median(rates);

@@ -19,12 +19,12 @@ double seconds_of(clockid_t clock) {
 }
 
 template <class Work>
-double best_seconds(int tries, int threads, const Work& work) {
+double best_seconds(int tries, double (*now)(), const Work& work) {
   double best = 1e30;
   for (int i = 0; i < tries; ++i) {
-    const double start = cpu_seconds();
+    const double start = now();
     work();
-    best = std::min(best, (cpu_seconds() - start) / threads);
+    best = std::min(best, now() - start);
   }
   return best;
 }
@@ -137,9 +137,13 @@ double cpu_seconds() {
   return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+double wall_seconds() {
+  return seconds_of(CLOCK_MONOTONIC);
+}
+
 double clock_hz() {
   constexpr std::int64_t kSteps = 20'000'000;
-  const double seconds = best_seconds(4, 1, [] {
+  const double seconds = best_seconds(4, cpu_seconds, [] {
     std::uint64_t x = 1;
     // From a register: some processors add a constant while renaming, in no time.
     const std::uint64_t step = 3;
@@ -176,7 +180,7 @@ double read_bytes_per_second(std::size_t bytes, int threads) {
   double seconds = 1e30;
   for (const std::size_t ahead : {0, 4096}) {
     seconds = std::min(
-        seconds, best_seconds(2, threads, [&] {
+        seconds, best_seconds(2, wall_seconds, [&] {
 #pragma omp parallel num_threads(threads)
           {
             const float* from = data.data() + part * static_cast<std::size_t>(omp_get_thread_num());

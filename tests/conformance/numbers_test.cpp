@@ -87,8 +87,11 @@ TEST(Numbers, softcap_and_alibi_at_every_native_head_dim) {
 // Few queries of many heads a KV head: a backend may put the heads of a group into one tile.
 TEST(Numbers, groups_of_heads_with_few_queries) {
   reference::Random random(test::first_seed(7));
+  const std::int64_t step = test::scaled(100) >= 100 ? 1 : 7;
+  std::int64_t at = 0;
   for (const std::int64_t group : {2, 3, 4, 5, 7, 8, 16, 33, 64, 65, 128}) {
     for (const std::int64_t q_len : {1, 2, 5, 9, 31, 70}) {
+      if (q_len * group > 600 || at++ % step != 0) continue;
       Case what =
           fixed_case(q_len, random.integer(1, 300), random.choose({DType::bf16, DType::f16}));
       what.seed = random.bits();
