@@ -134,6 +134,14 @@ std::string explain(const KernelModel& model, const Plan& plan, const Alternativ
       reason += fmt::format(" {} would take {} the time.", text(alternatives.best->tile),
                             ratio(alternatives.best_seconds, plan.time.total_seconds));
     }
+  } else if (timed && plan.family == KernelFamily::hopper_forward) {
+    reason = fmt::format("{} is the tile that its kernels are shipped with for such problems.",
+                         text(forward.tile));
+    if (alternatives.tiles_costed > 1) {
+      reason +=
+          fmt::format(" {} {} the least modelled time of {} numbers of splits.", forward.kv_splits,
+                      forward.kv_splits == 1 ? "takes" : "take", alternatives.tiles_costed);
+    }
   } else if (timed) {
     reason = fmt::format("{} takes the least modelled time of the {} choices that fit.",
                          text(forward.tile), alternatives.tiles_costed);

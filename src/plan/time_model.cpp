@@ -106,7 +106,7 @@ double off_chip_seconds(const TimeInputs& in, Schedule schedule, const Traffic& 
 double tail_seconds(double items, double units, double busy, double longest_item) {
   if (items <= 0) return 0;
   const double mean = busy * units / items;
-  if (longest_item < 1.05 * mean) return std::ceil(items / units) * mean - busy;
+  if (longest_item < 1.05 * mean) return std::max(0.0, std::ceil(items / units) * mean - busy);
   return std::max(longest_item - busy, 0.5 * longest_item * (1 - 1 / units));
 }
 
