@@ -66,6 +66,27 @@ TEST(HopperPlans, PlansAreWhatTheKernelsAccept) {
   }
 }
 
+TEST(HopperPlans, ReasonsNameTheShippedTileAndTheSplitsThatWereCosted) {
+  AttentionSpec spec = square(8192, 128, DType::bf16);
+  EXPECT_NE(plan(problem(spec), profile("h200"))->reason.find("is the tile that its kernels are"),
+            std::string::npos);
+  spec.q_lengths.max_tokens = 1;
+  const Plan split = plan(problem(spec), profile("h200")).value();
+  EXPECT_NE(split.reason.find("take the least modelled time of"), std::string::npos)
+      << split.reason;
+}
+
+// Its waves come out even, where rounding once left less than nothing for the last.
+TEST(HopperPlans, NoWaveTakesNegativeTime) {
+  AttentionSpec spec = square(100, 96, DType::bf16);
+  spec.heads = 264;
+  spec.kv_heads = 8;
+  spec.kv_lengths.max_tokens = 1000;
+  spec.mask.causal = true;
+  spec.mask.diagonal = Diagonal::top_left;
+  EXPECT_GE(plan(problem(spec), profile("h200"))->time.tail_seconds, 0);
+}
+
 TEST(HopperPlans, PacksAGroupsHeadsWhereThatSparesQueryTiles) {
   const Machine machine = profile("h200");
   AttentionSpec spec = square(8192, 128, DType::bf16);
